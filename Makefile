@@ -1,0 +1,36 @@
+# `make demo` and `make test` are all a new user needs; both set everything up.
+VENV   := .venv
+PY     := $(VENV)/bin/python
+STAMP  := $(VENV)/.installed
+JOBS   ?= 2
+
+.PHONY: demo test lint chaos bench lock clean setup
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml requirements.lock bootstrap.sh
+	@sh bootstrap.sh $(VENV)
+	@touch $(STAMP)
+
+demo: $(STAMP)
+	@$(VENV)/bin/kt demo
+
+test: $(STAMP) lint
+	@$(PY) -m pytest -n $(JOBS) tests
+
+lint: $(STAMP)
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+
+chaos: $(STAMP)
+	@KT_CHAOS=1 $(PY) -m pytest -n 0 tests/chaos
+
+bench: $(STAMP)
+	@$(PY) -m bench
+
+lock: # rewrites requirements.lock; needs uv
+	@sh bootstrap.sh --lock
+
+clean:
+	@rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache

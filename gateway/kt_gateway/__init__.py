@@ -1,0 +1,1 @@
+"""How bytes on the wire become usage events."""

@@ -1,0 +1,1 @@
+"""Readers of usage, one dialect a file; the table names them."""

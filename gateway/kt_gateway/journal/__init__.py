@@ -1,0 +1,1 @@
+"""The gateway's own log: written here, durable before an answer ends."""

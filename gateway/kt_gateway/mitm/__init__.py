@@ -1,0 +1,1 @@
+"""The extension points of mitmproxy: mode, server, lane."""

@@ -1,0 +1,88 @@
+"""The ledger's memory: the only room that knows SQL.
+
+`Store` is what the engine needs from it. Every method is synchronous and is called from the one writer thread.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from kt_ledger.records import InstanceRow, NoteCounts, RunRow, SourceTotals, TransitionRow
+from kt_ledger.values import Exchange, Folded, Position, Source, UsageEvent
+
+
+class StoreUnavailable(Exception):
+    """The ledger cannot be read or written: the message says what was tried, what happened, and what to do."""
+
+
+class SchemaNewer(StoreUnavailable):
+    """The ledger was written by a later version of kt; nothing was changed."""
+
+
+class NameTaken(Exception):
+    """An instance of this name exists."""
+
+
+class Store(Protocol):
+    """One transaction a method; a method that raises has changed nothing."""
+
+    def close(self) -> None:
+        """Release the file."""
+
+    # -- instances and Runs ------------------------------------------------------------------------------------
+    def add_instance(self, row: InstanceRow) -> None:
+        """Remember a registration. Raises NameTaken among instances that were not removed."""
+
+    def instance(self, name: str) -> InstanceRow | None:
+        """Return the instance of this name that was not removed."""
+
+    def instances(self) -> list[InstanceRow]:
+        """Return all instances that were not removed, by name."""
+
+    def set_port(self, instance_id: str, port: int) -> None:
+        """Remember the port of an instance's listener."""
+
+    def remove_instance(self, instance_id: str, *, at_ns: int) -> None:
+        """Free the name; all rows of usage stay under the id."""
+
+    def move(
+        self, transition: TransitionRow, *, desired: str | None = None, run: RunRow | None = None
+    ) -> None:
+        """Change an instance's state, keep the transition, and write `run` (insert or replace by id), at once."""
+
+    def transitions(self, instance_id: str) -> list[TransitionRow]:
+        """Return an instance's history, oldest first."""
+
+    def save_run(self, run: RunRow) -> None:
+        """Insert or replace one Run."""
+
+    def run(self, run_id: str) -> RunRow | None:
+        """Return one Run."""
+
+    def unended_runs(self) -> list[RunRow]:
+        """Return the Runs that are intended or live."""
+
+    # -- logs into events --------------------------------------------------------------------------------------
+    def position(self, log: str) -> Position:
+        """Return how far a log has been folded; the start where it never was."""
+
+    def fold(self, batch: Sequence[Folded]) -> list[UsageEvent]:
+        """Commit events, exchanges, notes and positions together; return the events that were new.
+
+        The same event again (instance, run, source, key) is counted once. A sentinel event that disagrees with the
+        one already there becomes a `conflict` note, the first one counts; one that agrees becomes a `replay` note.
+        An exchange of the same id replaces what was known (in flight, then ended) and never goes back; an exchange
+        `unknown: gateway_died` is replaced by a real close, with the totals put right.
+        """
+
+    # -- reading ----------------------------------------------------------------------------------------------
+    def totals(self, instance_id: str, *, run_id: str | None = None) -> dict[Source, SourceTotals]:
+        """Return the sums by source, of an instance's whole life or of one Run; O(1) in the number of events."""
+
+    def notes(self, instance_id: str, *, run_id: str | None = None) -> NoteCounts:
+        """Return the findings about an instance."""
+
+    def recent_events(self, instance_id: str, *, limit: int) -> list[UsageEvent]:
+        """Return the latest events, oldest first."""
+
+    def recent_exchanges(self, instance_id: str, *, limit: int) -> list[Exchange]:
+        """Return the latest exchanges, oldest first."""

@@ -1,0 +1,1 @@
+"""What an agent is, and what it takes to launch it under our eyes."""

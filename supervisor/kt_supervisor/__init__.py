@@ -1,0 +1,1 @@
+"""How agents are started, watched, fed and stopped."""

@@ -1,0 +1,1 @@
+"""The engine: one per state directory; starts, adopts, folds, answers."""

@@ -1,0 +1,39 @@
+"""The keeper: one small process per Run that outlives the engine. Standard library and `kt_ledger`'s pure half only.
+
+Started as `python -I -S <this folder>/__main__.py`, in a session of its own, with its specification (one JSON object,
+protocol 1) on standard input, which the engine then closes:
+
+    {protocol, run_id, instance_id, name, state_dir, argv, env, cwd, interactive,
+     engine_command, engine_env, lend_from, segment_limit_bytes}
+
+`argv[0]` is already an absolute path. `lend_from` is the gateway's lend socket or null: the keeper borrows the
+instance's listening socket there before it spawns the agent. Nothing of the specification is written to disk.
+
+Files, all in `runs/<run id>/` (`kt_ledger.layout`):
+
+    run.json   {protocol, run_id, instance_id, keeper_pid, keeper_start_ticks, agent_pid, agent_start_ticks, pgid,
+                boot_id, started_at_ns}
+    exit.json  {protocol, run_id, code | null, signal | null, spawn_error | null, stop_asked, forced,
+                survivors: [pid...], ended_at_ns, out: {segment, offset}, err: {segment, offset}}
+
+`exit.json` appears atomically, after both streams have been drained and the tree is empty (or its survivors are
+named); the ends of both logs are in it.
+
+Control: `keeper.sock`, lines of JSON. Any connection may ask:
+
+    {"op": "status"}                        -> {ok, protocol, run_id, keeper_pid, agent_pid, phase, exit?}
+    {"op": "lend", "instance": ID}          -> `kt_ledger.lending`
+    {"op": "hello", "protocol": 1}          -> the answer of status; this connection is then the engine's: the keeper
+                                               sends {"event": "output"} after it copied output (at most one per 20 ms),
+                                               {"event": "started"}, {"event": "exited", ...exit.json} on it
+    {"op": "stop", "timeout_s": S}          -> {ok}; TERM to the group, CONT, wait until the tree is empty, then KILL
+                                               until two scans find nothing; the result is in the exited event
+    {"op": "release"}                       -> {ok}; after `exited`, the engine has folded everything: the keeper may go
+
+phase is "borrowing", "spawning", "running", "stopping" or "exited". When the engine's connection ends, or none has come
+for five seconds, and `engine.stopped` does not exist, the keeper starts the engine with `engine_command` (back-off
+0.2 s doubling to 30 s; the engine's own lock elects one of many). A keeper whose agent has exited stays until it is
+released, so that no exit is lost, but asks no engine back to life when the exit record is on disk: it just leaves then.
+"""
+
+PROTOCOL = 1
