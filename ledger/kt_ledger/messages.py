@@ -5,7 +5,7 @@
 | `GET /v1/status` | | `Status` |
 | `PUT /v1/listeners/{instance}` | `Listener` | 200 `{"port": N}`; 409 `{"error": "port_taken", ...}` |
 | `DELETE /v1/listeners/{instance}` | | 200; the port is closed, streams under way end by themselves |
-| `GET /v1/progress` | | NDJSON: `{"segment": N, "offset": M}` after each write to the journal (coalesced), while both live |
+| `GET /v1/progress` | | NDJSON: `{"segment": N, "offset": M}` after each write to the journal, coalesced |
 | `POST /v1/flush` | | 200 once everything written so far can be read from the journal |
 | `POST /v1/drain` | `{"timeout_s": S}` | stops accepting, waits for streams under way, exits |
 
