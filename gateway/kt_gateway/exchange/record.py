@@ -35,7 +35,7 @@ def open_fields(exchange: "Exchange") -> dict[str, Any]:
 def close_fields(
     exchange: "Exchange", judged: Verdict, found: dict[str, Any], *, at_ns: int, mono_ns: int
 ) -> dict[str, Any]:
-    """Return the `close` payload with what was `found` in it, or the `local` one (open's fields too) where nothing left for the provider."""
+    """Return the `close` payload, with open's fields too (a `local` one) where nothing left for the provider."""
     began = {} if exchange.was_sent else open_fields(exchange)
     return {
         **began,
