@@ -27,7 +27,9 @@ class RenderRefused(Exception):
         self.got = got
         self.wanted = "a place inside the Agent Home, free or with a regular file, under real folders"
         self.do = "move what is there out of the way"
-        super().__init__(f"cannot render {words.shown(path)}: got {got}, wanted {self.wanted}; {self.do}")
+        super().__init__(
+            f"cannot render {words.shown_path(path)}: got {got}, wanted {self.wanted}; {self.do}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,9 @@ def write_files(home: Path, files: Sequence[RenderedFile]) -> None:
             for file in files:
                 _write(root, file)
     except (OSError, replacing.Locked) as error:
-        raise RenderRefused(str(home), got=getattr(error, "strerror", None) or str(error)) from error
+        raise RenderRefused(
+            words.shown_path(home), got=getattr(error, "strerror", None) or str(error)
+        ) from error
 
 
 def _write(root: int, file: RenderedFile) -> None:

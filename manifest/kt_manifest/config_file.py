@@ -30,7 +30,7 @@ class MalformedLayer(Exception):
         self.wanted = "TOML with text, numbers, booleans and arrays of them"
         self.do = "correct the file by hand"
         super().__init__(
-            f"malformed config layer {path}, line {line}: got {got}, wanted {self.wanted}; {self.do}"
+            f"malformed config layer {words.shown_path(path)}, line {line}: got {got}, wanted {self.wanted}; {self.do}"
         )
 
 
@@ -44,7 +44,9 @@ class LayerUnavailable(Exception):
         self.got = got
         self.wanted = "a regular file that can be read and replaced"
         self.do = "check the file, its folder and the free space"
-        super().__init__(f"config layer {path} is not available: got {got}, wanted {self.wanted}; {self.do}")
+        super().__init__(
+            f"config layer {words.shown_path(path)} is not available: got {got}, wanted {self.wanted}; {self.do}"
+        )
 
 
 class ShapeConflict(Exception):

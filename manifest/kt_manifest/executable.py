@@ -14,7 +14,7 @@ class ExecutableMissing(Exception):
 
     def __init__(self, name: str, *, looked_in: str) -> None:
         self.name = name
-        self.got = f"no {words.shown(name)} {looked_in}"
+        self.got = f"no {words.shown_path(name)} {looked_in}"
         self.wanted = "an installed program"
         self.do = "install it, or start with a PATH that leads to it"
         super().__init__(f"executable not found: got {self.got}, wanted {self.wanted}; {self.do}")
@@ -30,7 +30,9 @@ class NotExecutable(Exception):
         self.got = got
         self.wanted = "a regular file that this user may execute"
         self.do = "chmod +x it, or name another program"
-        super().__init__(f"cannot execute {words.shown(path)}: got {got}, wanted {self.wanted}; {self.do}")
+        super().__init__(
+            f"cannot execute {words.shown_path(path)}: got {got}, wanted {self.wanted}; {self.do}"
+        )
 
 
 def find_executable(name: str, env: Mapping[str, str], cwd: Path) -> str:
@@ -57,7 +59,7 @@ def find_executable(name: str, env: Mapping[str, str], cwd: Path) -> str:
     if faults:
         raise NotExecutable(faults[0][0], got=faults[0][1])
     raise ExecutableMissing(
-        name, looked_in="at that path" if candidates == [name] else f"on PATH={words.shown(path)}"
+        name, looked_in="at that path" if candidates == [name] else f"on PATH={words.shown_path(path)}"
     )
 
 
