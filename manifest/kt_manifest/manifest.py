@@ -24,7 +24,7 @@ class ManifestNotFound(Exception):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.got = f"no file at {words.shown(str(path))}"
+        self.got = f"no file at {words.shown_path(path)}"
         self.wanted = f"an {FILE_NAME}, or a folder that contains one"
         self.do = "check the path given to --manifest"
         super().__init__(f"manifest not found: got {self.got}, wanted {self.wanted}; {self.do}")
@@ -40,7 +40,7 @@ class ManifestUnreadable(Exception):
         self.got = got
         self.wanted = f"a readable regular file of at most {toml_text.LIMIT_BYTES // 1024} KiB"
         self.do = "check what the path given to --manifest leads to, and its permissions"
-        where = words.shown(str(path))
+        where = words.shown_path(path)
         super().__init__(f"unreadable manifest {where}: got {got}, wanted {self.wanted}; {self.do}")
 
 
@@ -98,7 +98,7 @@ def load(path: Path) -> Adapter:
         ManifestNotFound, ManifestUnreadable, ManifestInvalid, ContractIncompatible.
     """
     file, data = _read(path)
-    origin = words.shown(str(file))[1:-1]
+    origin = words.shown_path(file)
     try:
         text = toml_text.decode(data)
     except toml_text.NotToml as error:

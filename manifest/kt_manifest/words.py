@@ -38,6 +38,11 @@ def fault_in_shown_name(name: str) -> str | None:
     return fault_in_value(name)
 
 
+def shown_path(path: object) -> str:
+    """Return a path in one printable line, whole: a shortened path could not be found."""
+    return "".join(_visible(char) for char in str(path))
+
+
 def shown(value: object) -> str:
     """Return a short, single-line, printable rendering of any value for an error message."""
     match value:
