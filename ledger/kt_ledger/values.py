@@ -178,7 +178,9 @@ class Position:
 
     segment: int = 1
     offset: int = 0
-    skipping: bool = False  # the offset lies inside a line too long to keep: its rest is skipped, not read as a line
+    skipping: bool = (
+        False  # the offset lies inside a line too long to keep: its rest is skipped, not read as a line
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
