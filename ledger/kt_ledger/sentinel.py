@@ -77,7 +77,7 @@ def read_line(line: bytes, *, truncated: bool = False) -> Usage | Malformed | No
 
 def _payload(text: bytes) -> dict[str, Any]:
     try:
-        found = _DECODER.decode(text.decode("utf-8").strip())
+        found = _DECODER.decode(text.strip().decode("utf-8"))
     except UnicodeDecodeError:
         raise _Refused("not UTF-8") from None
     except (ValueError, RecursionError):
