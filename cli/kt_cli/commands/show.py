@@ -29,7 +29,7 @@ def show(name: str, *, as_json: bool) -> None:
         output.result(capabilities + "\n")
     output.result(f"Runtime status for {name}")
     output.result(table.render(("Field", "Value"), _rows(instance), width=terminal.width()))
-    if sources := by_source(instance["usage"]):
+    if sources := by_source(instance):
         output.result("\n" + sources)
     for line in _remarks(instance):
         output.result("\n" + terminal.visible(line))
@@ -65,13 +65,16 @@ def _rows(instance: dict[str, Any]) -> list[tuple[str, str | table.Cell]]:
     return rows
 
 
-def by_source(usage: dict[str, Any]) -> str:
+def by_source(entry: dict[str, Any]) -> str:
     """Return the table of usage by who counted; empty where the engine gave none."""
-    sources = usage.get("sources")
-    if not isinstance(sources, dict) or not sources:
-        return ""
-    rows = [source_row(name, facts) for name, facts in sources.items()]
-    return table.render(SOURCE_TITLES, rows, width=terminal.width())
+    rows = [source_row(name, facts) for name, facts in sources(entry)]
+    return table.render(SOURCE_TITLES, rows, width=terminal.width()) if rows else ""
+
+
+def sources(entry: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the sums by source of an instance (or of the answer about its usage), as the engine gave them."""
+    found = entry["usage"].get("sources") or entry.get("sources") or {}
+    return list(found.items())
 
 
 SOURCE_TITLES = ("Source", "Calls", "Exact", "Partial", "Unknown", "Input", "Output")

@@ -50,5 +50,5 @@ def _tell(name: str, answer: dict[str, Any]) -> None:
     ]
     output.result(f"Usage of {name}")
     output.result(table.render(("Field", "Value"), rows, width=terminal.width()))
-    if sources := by_source(view):
+    if sources := by_source(answer):
         output.result("\n" + sources)
