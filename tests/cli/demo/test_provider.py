@@ -47,9 +47,10 @@ def test_the_usage_event_is_sent_only_where_it_was_asked_for(provider: ProviderP
     provider.stop()
     assert case.expect.agent_body == direct
     assert case.response.body == metered
-    assert [
-        (call.include_usage, call.input_tokens) for call in provider.calls()
-    ] == [(False, None), (True, 1200)]
+    assert [(call.include_usage, call.input_tokens) for call in provider.calls()] == [
+        (False, None),
+        (True, 1200),
+    ]
 
 
 def test_what_follows_the_mark_in_a_model_tells_calls_apart(provider: ProviderProcess) -> None:
