@@ -99,10 +99,10 @@ def pieces_of(body: bytes, sizes: list[int]) -> list[bytes]:
     return pieces
 
 
-SIZES = st.lists(st.integers(1, 500), min_size=1, max_size=6)
+SIZES = st.lists(st.sampled_from([1, 2, 3, 7, 40, 333, 500, 5000]), min_size=1, max_size=6)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(STREAMS, SIZES, HEADERS, ENDS, st.booleans(), st.integers(1, 12), st.sampled_from([b"{}", STREAMED]))
 def test_bytes_out_are_bytes_in_whatever_the_decoder_does(
     body: bytes,
@@ -124,7 +124,7 @@ def test_bytes_out_are_bytes_in_whatever_the_decoder_does(
     assert (heard.close.get("reason") == "meter_fault") <= (exchange.faults > 0)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     STREAMS, STREAMS, SIZES, st.sampled_from([usage(), usage().replace(b"\n\n", b"\r\n\r\n"), usage(5, 0)])
 )
@@ -362,8 +362,8 @@ def test_a_message_without_stream_has_no_first_token() -> None:
 
 
 def test_records_are_bounded_whatever_the_provider_and_the_agent_send() -> None:
-    long = "ü" * 100_000
-    many = {f"n{number}": {f"m{inner}": inner for inner in range(100)} for number in range(1000)}
+    long = "ü" * 5_000
+    many = {f"n{number}": {f"m{inner}": inner for inner in range(20)} for number in range(100)}
     answer = json.dumps(
         {
             "id": long,
