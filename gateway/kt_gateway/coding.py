@@ -165,7 +165,7 @@ class Chain:
         return all(decoder.complete for decoder in self._decoders)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Yield the plain bytes of `data` in pieces of at most 64 KiB.
+        """Yield the plain bytes of `data` in pieces of about 64 KiB.
 
         Raises:
             Undecodable: the data is damaged.

@@ -127,9 +127,13 @@ class Answer:
         coded, self._coded = self._coded, b""
         rest = self._reader.end(mono_ns=mono_ns) if self._reader is not None else self._head
         self._head = b""
-        if proper and self._codings is not None and not self._codings.complete and not self._tally.done:
-            self.undecodable = True
-        if isinstance(self._reader, Document) and proper:
-            self.undecodable = self.undecodable or not self._reader.readable
-            self.too_large = self.too_large or self._reader.overlong
+        if proper and not self.too_large:
+            self._judge_wholeness()
         return coded if self._codings is not None else rest
+
+    def _judge_wholeness(self) -> None:
+        if self._codings is not None and not self._codings.complete and not self._tally.done:
+            self.undecodable = True
+        if isinstance(self._reader, Document):
+            self.undecodable = self.undecodable or not self._reader.readable
+            self.too_large = self._reader.overlong
