@@ -127,6 +127,7 @@ def _environment(
 ) -> tuple[dict[str, str], list[str]]:
     env = dict(run.base_environment)
     notices = _withhold_key(env, values.get(options.UPSTREAM_API_KEY), run)
+    inherited = dict(env)
     env.update(adapter.start.env if adapter.start else {})
     mapped = dict(_to_environment(adapter, own))
     passed = {
@@ -142,7 +143,7 @@ def _environment(
             if name in weaker and weaker[name][1] != stronger[name][1]
         ]
     for name, (key, value) in {**mapped, **passed, **injected}.items():
-        if run.base_environment.get(name, value) != value and key != options.PASS_THROUGH + name:
+        if inherited.get(name, value) != value and key != options.PASS_THROUGH + name:
             notices.append(f"{name} of the caller's environment is replaced: {key} sets it")
         env[name] = value
     _exempt_loopback(env)
