@@ -113,9 +113,10 @@ def _clash(one: Target, other: Target) -> str | None:
     if not (isinstance(one, FileTarget) and isinstance(other, FileTarget)):
         return None
     if one.path == other.path:
-        return "a native key under a value" if _nests(one.key, other.key, ".") else None
-    return "a file where a folder is needed" if _nests(one.path, other.path, "/") else None
+        return "a native key under a value" if nests(one.key, other.key, ".") else None
+    return "a file where a folder is needed" if nests(one.path, other.path, "/") else None
 
 
-def _nests(one: str, other: str, separator: str) -> bool:
+def nests(one: str, other: str, separator: str) -> bool:
+    """Tell whether one of two paths lies below the other."""
     return one.startswith(other + separator) or other.startswith(one + separator)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kt_manifest import settings
+from kt_manifest import options, settings
 from kt_manifest.value_types import Value
 
 ENGINE_DEFAULT = "engine-default"
@@ -33,9 +33,10 @@ class Entry:
 
 def engine_default() -> Layer:
     """Return the defaults of the settings that take effect."""
-    options = [option for option in settings.OPTIONS if option.effect is settings.Effect.NEXT_START]
+    effective_ones = [option for option in options.OPTIONS if option.effect is options.Effect.NEXT_START]
     return Layer(
-        ENGINE_DEFAULT, {option.key: option.default for option in options if option.default is not None}
+        ENGINE_DEFAULT,
+        {option.key: option.default for option in effective_ones if option.default is not None},
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kt_manifest import agent_home, executable, native_file, secrets, settings
+from kt_manifest import agent_home, executable, native_file, options, secrets
 from kt_manifest.snapshot import Adapter, EnvTarget, FileTarget, FlagTarget, Target
 from kt_manifest.value_types import Value
 
@@ -65,15 +65,15 @@ class RunFacts:
     def delivered(self) -> dict[str, str]:
         """Return the unified keys that the engine delivers itself."""
         facts = {
-            settings.BASE_URL: self.metering_base_url,
-            settings.ORIGIN: self.metering_origin,
-            settings.UPSTREAM_API_KEY: self.placeholder_key,
-            settings.MEMORY_DIR: None if self.memory_dir is None else str(self.memory_dir),
+            options.BASE_URL: self.metering_base_url,
+            options.ORIGIN: self.metering_origin,
+            options.UPSTREAM_API_KEY: self.placeholder_key,
+            options.MEMORY_DIR: None if self.memory_dir is None else str(self.memory_dir),
         }
         return {key: value for key, value in facts.items() if value is not None}
 
 
-ENGINE_KEYS = frozenset({settings.BASE_URL, settings.ORIGIN, settings.UPSTREAM_API_KEY, settings.MEMORY_DIR})
+ENGINE_KEYS = frozenset({options.BASE_URL, options.ORIGIN, options.UPSTREAM_API_KEY, options.MEMORY_DIR})
 """Never taken from the settings: a hand-written one cannot lead past the meter, and the provider's key stays here."""
 
 
@@ -126,13 +126,14 @@ def _environment(
     adapter: Adapter, own: Mapping[str, Value], values: Mapping[str, Value], run: RunFacts
 ) -> tuple[dict[str, str], list[str]]:
     env = dict(run.base_environment)
-    notices = _withhold_key(env, values.get(settings.UPSTREAM_API_KEY), run)
+    notices = _withhold_key(env, values.get(options.UPSTREAM_API_KEY), run)
+    inherited = dict(env)
     env.update(adapter.start.env if adapter.start else {})
     mapped = dict(_to_environment(adapter, own))
     passed = {
-        key.removeprefix(settings.PASS_THROUGH): (key, _as_text(value))
+        key.removeprefix(options.PASS_THROUGH): (key, _as_text(value))
         for key, value in own.items()
-        if key.startswith(settings.PASS_THROUGH)
+        if key.startswith(options.PASS_THROUGH)
     }
     injected = dict(_to_environment(adapter, run.delivered(), engine=True))
     for stronger, weaker in ((passed, mapped), (injected, {**mapped, **passed})):
@@ -142,7 +143,7 @@ def _environment(
             if name in weaker and weaker[name][1] != stronger[name][1]
         ]
     for name, (key, value) in {**mapped, **passed, **injected}.items():
-        if run.base_environment.get(name, value) != value and key != settings.PASS_THROUGH + name:
+        if inherited.get(name, value) != value and key != options.PASS_THROUGH + name:
             notices.append(f"{name} of the caller's environment is replaced: {key} sets it")
         env[name] = value
     _exempt_loopback(env)

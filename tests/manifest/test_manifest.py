@@ -125,7 +125,7 @@ def test_what_is_no_readable_file_is_refused_without_waiting(tmp_path: Path) -> 
 def test_bytes_that_are_no_text_are_no_toml(tmp_path: Path, valid: str) -> None:
     (tmp_path / "adapter.toml").write_bytes(valid.encode() + b'x = "\xff"\n')
 
-    with pytest.raises(manifest.ManifestInvalid, match="line 26: byte .* is not UTF-8") as caught:
+    with pytest.raises(manifest.ManifestInvalid, match=r"line 26: byte \d+ is not UTF-8") as caught:
         manifest.load(tmp_path)
 
     assert caught.value.kind == "toml"
