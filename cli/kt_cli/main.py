@@ -7,7 +7,7 @@ that is slow.
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -135,18 +135,22 @@ def main(argv: Sequence[str] | None = None) -> None:
             stream.reconfigure(
                 errors="backslashreplace"
             )  # a terminal that knows no dash is no reason to fail
-    sys.exit(run(lambda: cli.main(args=argv, prog_name="kt", standalone_mode=False)))
+    sys.exit(run(sys.argv[1:] if argv is None else argv))
 
 
-def run(command: Callable[[], Any]) -> int:
-    """Call `command` and return the exit code of how it ended, having said on standard error why."""
+def run(argv: Sequence[str]) -> int:
+    """Run one command and return the exit code of how it ended, having said on standard error why."""
     try:
-        result = command()
+        # Not `cli.main`: click turns a closed pipe into exit 1 there (`click.core.BaseCommand.main`).
+        with cli.make_context("kt", list(argv)) as context:
+            result = cli.invoke(context)
         sys.stdout.flush()
         return result if isinstance(result, int) else exit_codes.DONE
     except BrokenPipeError:
         _forget_output()
         return exit_codes.DONE
+    except click.exceptions.Exit as error:
+        return error.exit_code
     except click.ClickException as error:
         error.show()
         return error.exit_code

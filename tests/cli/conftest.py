@@ -120,7 +120,10 @@ class Script:
             if piece == HANG:
                 self._left.wait(60)
                 return
-            connection.sendall(piece)
+            try:
+                connection.sendall(piece)
+            except OSError:
+                return  # the client has left
 
 
 HANG = b"<hang>"

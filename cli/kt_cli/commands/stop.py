@@ -29,6 +29,8 @@ def stop(name: str, *, timeout_s: float, as_json: bool) -> None:
       kt agent stop bot
       kt agent stop bot --timeout 0
     """
+    if timeout_s != timeout_s:  # NaN passes every range
+        raise click.BadParameter("got nan, wanted a number of seconds", param_hint="--timeout")
     body = {"timeout_s": timeout_s}
     answer = session.ask_about(name, "POST", "/stop", body=body, timeout_s=timeout_s + GRACE_S)
     output.notices(answer)

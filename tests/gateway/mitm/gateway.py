@@ -149,14 +149,20 @@ class Gateway:
     def client(self, data: bytes = b"") -> Client:
         return Client(self.port, data)
 
-    def request(self, body: bytes = b'{"model":"m-1"}', *, path: str = "/v1/chat/completions", more: bytes = b"") -> bytes:
+    def request(
+        self, body: bytes = b'{"model":"m-1"}', *, path: str = "/v1/chat/completions", more: bytes = b""
+    ) -> bytes:
         """Return the bytes of a POST with the token in its path."""
         line = f"POST /{self.token}{path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n".encode()
         return line + more + b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
     def get(self, path: str, *, method: str = "GET", more: bytes = b"") -> bytes:
         """Return the bytes of a request without a body, with the token in its path."""
-        return f"{method} /{self.token}{path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n".encode() + more + b"\r\n"
+        return (
+            f"{method} /{self.token}{path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n".encode()
+            + more
+            + b"\r\n"
+        )
 
     def records(self, type_: int | None = None) -> list[journal.Record]:
         """Read all of the journal."""
