@@ -116,7 +116,7 @@ def test_listing_costs_little_cpu(kt: Any, script: Any) -> None:
         )
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-        assert 0 == process.returncode
+        assert process.returncode == 0
         spent.append(usage.ru_utime + usage.ru_stime)
 
     sys.stdout.write(
