@@ -1,8 +1,8 @@
 """An answer's body on its way: undone codings for the meter's eyes, and the reader that its first bytes call for.
 
 The content type is a hint only: servers send event streams under other types, and JSON errors as event streams.
-Laws as in `stream`: every byte taken is given back once, in order; `backlog` is what is still kept. A coded answer
-passes whole: nothing is withheld from it, and the coded bytes in which the terminal event shows are held together.
+Laws as in `stream`: every byte taken is given back once, in order; `kept_bytes` is how much is still kept. A coded
+answer passes whole: nothing is withheld from it, and the coded bytes that show the terminal event are held together.
 """
 
 from dataclasses import dataclass
@@ -56,11 +56,9 @@ class Answer:
         return isinstance(self._reader, EventStream)
 
     @property
-    def backlog(self) -> bytes:
-        """What was taken and not given back."""
-        if self._codings is not None:
-            return self._coded
-        return self._reader.backlog if self._reader is not None else self._head
+    def kept_bytes(self) -> int:
+        """How many of the last bytes taken were not given back yet."""
+        return len(self._coded) if self._codings is not None else self._plain_kept_bytes()
 
     def data(self, data: bytes, *, mono_ns: int) -> Outcome:
         """Take bytes of the body as they came."""
@@ -83,14 +81,14 @@ class Answer:
         self._coded = b""
         if self._tally.done:
             return Outcome(b"", kept, terminal=True)
-        waits = not (self.undecodable or self.too_large) and self._plain_backlog()
+        waits = not (self.undecodable or self.too_large) and self._plain_kept_bytes() > 0
         if waits and len(kept) <= CODED_BACKLOG_BYTES:
             self._coded = kept
             return Outcome(b"")
         return Outcome(kept)
 
-    def _plain_backlog(self) -> bool:
-        return bool(self._reader.backlog if self._reader is not None else self._head)
+    def _plain_kept_bytes(self) -> int:
+        return self._reader.kept_bytes if self._reader is not None else len(self._head)
 
     def _plain(self, data: bytes, mono_ns: int) -> Outcome:
         if self._reader is not None:

@@ -14,6 +14,7 @@ from kt_gateway.decode.tally import Tally
 from kt_gateway.exchange import record, request, verdict
 from kt_gateway.exchange.answer import Answer, BodyFacts
 from kt_gateway.exchange.stream import Outcome
+from kt_gateway.exchange.unreleased import Unreleased
 from kt_ledger.values import Reason
 
 Headers = tuple[tuple[bytes, bytes], ...]
@@ -83,6 +84,7 @@ class Exchange:
         self.was_sent = False
         self.tally: Tally | None = None
         self._inject = inject_usage
+        self._unreleased = Unreleased()
         self._blind = False  # after a fault nothing more is read
         self._dialect = dialect_of(head.method, head.path, dialects=dialects)
         self._answer: Answer | None = None
@@ -207,13 +209,15 @@ class Exchange:
         answer = self._answer
         if answer is None or self._blind:
             return Outcome(data)
-        kept = answer.backlog
         try:
-            return step(answer)
+            outcome = step(answer)
+            kept_bytes = answer.kept_bytes
         except Exception:
             self.faults += 1
             self._blind = True
-            return Outcome(kept + data)
+            return Outcome(self._unreleased.last() + data)
+        self._unreleased.note(data, kept_bytes)
+        return outcome
 
     def _facts(self) -> verdict.Facts:
         tally, answer = self.tally, self._answer
