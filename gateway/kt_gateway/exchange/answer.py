@@ -51,9 +51,11 @@ class Answer:
     @property
     def stream(self) -> bool:
         """Whether the body is, or by its type would be, an event stream."""
+        typed = self._content_type == "text/event-stream"
         if self._reader is None:
-            return not self._opaque and self._content_type == "text/event-stream"
-        return isinstance(self._reader, EventStream)
+            return typed and not self._opaque
+        # Plain text may begin like an event; it is no stream until an object came.
+        return isinstance(self._reader, EventStream) and (typed or self._tally.documents > 0)
 
     @property
     def kept_bytes(self) -> int:

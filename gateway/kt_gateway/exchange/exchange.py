@@ -226,7 +226,7 @@ class Exchange:
             metered=self.metered,
             status=self.status,
             measured=measured is not None,
-            whole=measured is not None and measured.whole,
+            whole=measured is not None and measured.whole and not self._counted_by_choice(),
             stream=answer is not None and answer.stream,
             done=tally is not None and tally.done,
             finished=tally is not None and tally.finished,
@@ -236,6 +236,10 @@ class Exchange:
             faulty=self.faults > 0,
             failure=self._failure,
         )
+
+    def _counted_by_choice(self) -> bool:
+        # llama.cpp sends one usage event a choice, each with that choice's output: the last is not the sum.
+        return self.tally is not None and self.tally.usage_events > 1 and (self.asked.choices or 1) > 1
 
     def close_fields(self, *, at_ns: int, mono_ns: int) -> dict[str, Any]:
         """Return the payload of the `close` record (of a `local` one where nothing was sent); under 64 KiB."""
