@@ -326,6 +326,23 @@ def test_a_client_that_leaves_after_usage_but_before_the_end_leaves_a_lower_boun
     assert heard.exchange.finish_seen
 
 
+def test_one_usage_event_a_choice_is_a_lower_bound() -> None:
+    body = said("a", "stop") + usage(9, 8) + said("b", "stop") + usage(9, 8) + DONE
+
+    heard = feed(new_exchange(), [body], request=b'{"stream":true,"n":2}')
+
+    assert (heard.close["completeness"], heard.close["reason"]) == ("partial", "usage_incomplete")
+    assert heard.close["counts"] == {"input": 9, "output": 8}
+    assert b"usage" not in heard.body
+
+
+def test_plain_text_that_begins_like_an_event_is_no_cut_stream() -> None:
+    heard = feed(new_exchange(), [b"data: tables are below"], headers={"content-type": "text/plain"})
+
+    assert heard.cleanly
+    assert heard.close["reason"] == "no_usage"
+
+
 def test_a_fault_in_reading_the_request_forwards_it_as_it_came() -> None:
     exchange = new_exchange(headers={"content-type": "application/json", "content-encoding": "gzip"})
     body = gzip.compress(STREAMED)
