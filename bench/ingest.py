@@ -38,7 +38,10 @@ def main() -> None:
         figures["observed"] = _measure(folder / "observed", asked.events, _observed)
     finally:
         shutil.rmtree(folder)
-    rates = ", ".join(f"{kind} {figures[kind]['committed_per_s']:,} committed/s, {figures[kind]['per_s']:,} with reading" for kind in ("sentinel", "observed"))
+    rates = ", ".join(
+        f"{kind} {figures[kind]['committed_per_s']:,} committed/s, {figures[kind]['per_s']:,} with reading"
+        for kind in ("sentinel", "observed")
+    )
     print(f"ingest: {rates} (durable, {asked.events:,} each)")
     print(json.dumps(figures))
 
