@@ -6,7 +6,7 @@ open is lost: it becomes `unknown` with a reason, never nothing and never zero.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from kt_ledger import journal, journal_facts
 from kt_ledger.journal_facts import Fields
@@ -21,12 +21,21 @@ def log_name(incarnation: str) -> str:
 
 
 @dataclass(slots=True)
+class _Begun:
+    """An exchange in flight: its open record, and whether bytes have left."""
+
+    fields: Fields
+    sent: bool
+
+
+@dataclass(slots=True)
 class _Batch:
-    """What one piece yields; an exchange appears once, as it was last known."""
+    """What one piece yields; `begun` are the exchanges in flight that it has news of, in order."""
 
     at_ns: int
     events: list[UsageEvent] = field(default_factory=list)
-    exchanges: dict[str, Exchange] = field(default_factory=dict)
+    ended: list[Exchange] = field(default_factory=list)
+    begun: dict[str, None] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
 
     def note(self, kind: str, detail: str, *, instance_id: str = _NO_INSTANCE, count: int = 1) -> None:
@@ -37,7 +46,7 @@ class _Batch:
         )
 
     def __bool__(self) -> bool:
-        return bool(self.events or self.exchanges or self.notes)
+        return bool(self.events or self.ended or self.begun or self.notes)
 
 
 class JournalReader:
@@ -59,7 +68,10 @@ class JournalReader:
         self.stopped = False
         self._told = False
         self._yielded = self.position
-        self._open = {exchange.id: exchange for exchange in open_exchanges}
+        self._open = {
+            exchange.id: _Begun(journal_facts.opened(exchange), exchange.sent is Sent.YES)
+            for exchange in open_exchanges
+        }
         self._steps: dict[int, Callable[[Fields, _Batch], None]] = {
             journal.OPEN: self._opened,
             journal.SENT: self._sent,
@@ -82,7 +94,8 @@ class JournalReader:
             final: the segment ends with `data`, and nobody writes it any more.
         """
         batch = _Batch(at_ns)
-        base = self.position.offset
+        segment, base = self.position.segment, self.position.offset
+        end = base
         self.stopped = False
         for found in journal.read(data, base=base, final=final):
             if isinstance(found, journal.NewerMajor):
@@ -92,7 +105,8 @@ class JournalReader:
                 batch.note("quarantined", self._damage(found))
             elif step := self._steps.get(found.type):
                 step(found.fields, batch)
-            self.position = replace(self.position, offset=found.end)
+            end = found.end
+        self.position = Position(segment, end)
         return self._folded(batch)
 
     def next_segment(self) -> None:
@@ -110,44 +124,48 @@ class JournalReader:
     def finish(self, *, at_ns: int) -> Folded | None:
         """Return what becomes of all that is still open; call once the journal's lock was free and it was read."""
         batch = _Batch(at_ns)
-        for exchange in self._open.values():
-            ended, event = journal_facts.lost(exchange, at_ns=at_ns)
-            batch.exchanges[ended.id] = ended
+        for begun in self._open.values():
+            ended, event = journal_facts.lost(begun.fields, sent=begun.sent, at_ns=at_ns)
+            batch.ended.append(ended)
             batch.events.append(event)
         self._open.clear()
         return self._folded(batch)
 
     def _opened(self, fields: Fields, batch: _Batch) -> None:
-        exchange = journal_facts.opened(fields)
-        if exchange is None:
+        if not journal_facts.whole(fields, at="at_ns"):
             batch.note("quarantined", "an open record lacks its id, instance or time")
             return
-        self._open[exchange.id] = batch.exchanges[exchange.id] = exchange
+        x = journal_facts.text(fields, "x") or ""
+        self._open[x] = _Begun(fields, sent=False)
+        batch.begun[x] = None
 
     def _sent(self, fields: Fields, batch: _Batch) -> None:
-        begun = self._open.get(journal_facts.text(fields, "x") or "")
+        x = journal_facts.text(fields, "x") or ""
+        begun = self._open.get(x)
         if begun is None:
             batch.note("quarantined", "a request has left whose open record could not be read")
             return
-        self._open[begun.id] = batch.exchanges[begun.id] = replace(begun, sent=Sent.YES)
+        begun.sent = True
+        batch.begun[x] = None
 
     def _closed(self, fields: Fields, batch: _Batch) -> None:
-        ended = journal_facts.closed(fields, self._open.get(journal_facts.text(fields, "x") or ""))
-        if ended is None:
+        x = journal_facts.text(fields, "x") or ""
+        begun = self._open.pop(x, None)
+        if begun is None and not journal_facts.whole(fields, at="opened_at_ns"):
             batch.note("quarantined", "a close record has no open one and lacks what it needs to stand alone")
             return
-        self._open.pop(ended.id, None)
-        batch.exchanges[ended.id] = ended
+        ended = journal_facts.closed(fields, begun.fields if begun else None)
+        batch.ended.append(ended)
         if ended.sent is not Sent.NO:
             batch.events.append(journal_facts.usage(ended, fields))
 
     def _local(self, fields: Fields, batch: _Batch) -> None:
-        exchange = journal_facts.local(fields)
-        if exchange is None:
+        if not journal_facts.whole(fields, at=journal_facts.local_start(fields)):
             batch.note("quarantined", "a local record lacks its id, instance or time")
             return
+        exchange = journal_facts.local(fields)
         self._open.pop(exchange.id, None)
-        batch.exchanges[exchange.id] = exchange
+        batch.ended.append(exchange)
 
     def _noted(self, fields: Fields, batch: _Batch) -> None:
         at_ns = journal_facts.natural(fields, "at_ns")
@@ -193,11 +211,13 @@ class JournalReader:
         if not batch and self.position == self._yielded:
             return None
         start, self._yielded = self._yielded, self.position
+        begun = [self._open[x] for x in batch.begun if x in self._open]
+        in_flight = [journal_facts.in_flight(one.fields, sent=one.sent) for one in begun]
         return Folded(
             log=self.log,
             start=start,
             position=self.position,
             events=tuple(batch.events),
-            exchanges=tuple(batch.exchanges.values()),
+            exchanges=(*batch.ended, *in_flight),
             notes=tuple(batch.notes),
         )

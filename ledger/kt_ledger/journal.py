@@ -33,6 +33,7 @@ MAX_PAYLOAD_BYTES = 1 << 20
 
 _HEAD = struct.Struct("<4sBBHII")
 _CHECKED = struct.Struct("<BB")
+_DECODER = json.JSONDecoder()
 
 HEADER, OPEN, SENT, CLOSE, LOCAL, NOTE = 1, 2, 3, 4, 5, 6
 """Record types.
@@ -115,10 +116,11 @@ def _frame_at(data: bytes, at: int, base: int) -> Record | Damage | None:
     if end is None:
         return None
     try:
-        fields = json.loads(data[at + _HEAD.size : end])
+        text = data[at + _HEAD.size : end].decode("utf-8", "surrogatepass")
+        fields, parsed = _DECODER.raw_decode(text)
     except (ValueError, RecursionError):
         return Damage(base + at, base + end, "payload is not JSON")
-    if not isinstance(fields, dict):
+    if not isinstance(fields, dict) or parsed != len(text):
         return Damage(base + at, base + end, "payload is not an object")
     return Record(data[at + 4], fields, base + at, base + end)
 

@@ -4,7 +4,7 @@ The checksum says that a record is what was written, not that it makes sense: ag
 numbers into it, and one that the store cannot take would stop the ledger for good.
 """
 
-from dataclasses import replace
+import json
 from typing import Any
 
 from kt_ledger.values import U64_MAX, UNITS, Completeness, Counts, Exchange, Reason, Sent, Source, UsageEvent
@@ -20,9 +20,13 @@ Fields = dict[str, Any]
 def text(fields: Fields, name: str, *, limit: int = TEXT_LIMIT) -> str | None:
     """Return a text of at most `limit` characters; lone surrogates and NUL, which SQL refuses, are replaced."""
     value = fields.get(name)
-    if not isinstance(value, str):
+    if type(value) is not str:
         return None
-    return value[:limit].encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
+    if len(value) > limit:
+        value = value[:limit]
+    if not value.isascii():
+        value = value.encode("utf-8", "replace").decode("utf-8")
+    return value.replace("\0", "\ufffd")
 
 
 def natural(fields: Fields, name: str, *, limit: int = I64_MAX) -> int | None:
@@ -37,28 +41,40 @@ def flag(fields: Fields, name: str) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def opened(fields: Fields) -> Exchange | None:
-    """Return the exchange that an `open` record begins; None where it lacks what a row must have."""
-    return _begun(fields, at="at_ns", sent=Sent.MAYBE, state="in_flight")
+def whole(fields: Fields, *, at: str) -> bool:
+    """Return whether a record says what a row must have: its id, its instance, and in `at` when it began."""
+    return bool(text(fields, "x") and text(fields, "instance") and natural(fields, at) is not None)
 
 
-def local(fields: Fields) -> Exchange | None:
-    """Return the exchange of a `local` record: a call that never left."""
-    began = "opened_at_ns" if "opened_at_ns" in fields else "at_ns"
-    begun = _begun(fields, at=began, sent=Sent.NO, state="ended")
-    if begun is None:
-        return None
-    return replace(_ended(begun, fields), sent=Sent.NO, model_asked=text(fields, "model"))
+def in_flight(opened: Fields, *, sent: bool) -> Exchange:
+    """Return the exchange of a `whole` open record."""
+    return _exchange(opened, None, at="at_ns", sent=Sent.YES if sent else Sent.MAYBE)
 
 
-def closed(fields: Fields, begun: Exchange | None) -> Exchange | None:
-    """Return the exchange that a `close` record ends; it stands alone where its open was not read."""
-    known = begun or _begun(fields, at="opened_at_ns", sent=Sent.YES, state="in_flight")
-    if known is None:
-        return None
-    ended = _ended(known, fields)
-    sent = text(fields, "sent")
-    return replace(ended, sent=Sent(sent) if sent in set(Sent) else Sent.YES)
+def opened(exchange: Exchange) -> Fields:
+    """Return the fields of the open record that an exchange in flight came from."""
+    facts = {name: getattr(exchange, name) for name in _OPEN_FIELDS}
+    identity = {"x": exchange.id, "instance": exchange.instance_id, "run": exchange.run_id}
+    return {**facts, **identity, "at_ns": exchange.started_at_ns, "model": exchange.model_asked}
+
+
+def closed(fields: Fields, opened: Fields | None) -> Exchange:
+    """Return the exchange that a close record ends; without an open one it must be `whole` by itself."""
+    said = fields.get("sent")
+    sent = Sent(said) if said in _SENT else Sent.YES
+    if opened is None:
+        return _exchange(fields, fields, at="opened_at_ns", sent=sent)
+    return _exchange(opened, fields, at="at_ns", sent=sent)
+
+
+def local(fields: Fields) -> Exchange:
+    """Return the exchange of a `whole` local record: a call that never left."""
+    return _exchange(fields, fields, at=local_start(fields), sent=Sent.NO)
+
+
+def local_start(fields: Fields) -> str:
+    """Return the name of the field that says when a local call began."""
+    return "opened_at_ns" if "opened_at_ns" in fields else "at_ns"
 
 
 def usage(exchange: Exchange, fields: Fields) -> UsageEvent:
@@ -86,55 +102,60 @@ def usage(exchange: Exchange, fields: Fields) -> UsageEvent:
     )
 
 
-def lost(exchange: Exchange, *, at_ns: int) -> tuple[Exchange, UsageEvent]:
+def lost(opened: Fields, *, sent: bool, at_ns: int) -> tuple[Exchange, UsageEvent]:
     """Return what becomes of an exchange whose journal ended before it did: unknown, never zero."""
-    reason = Reason.GATEWAY_DIED if exchange.sent is Sent.YES else Reason.MAY_NOT_HAVE_BEEN_SENT
-    ended = replace(
-        exchange, state="ended", reason=reason.value, ended_at_ns=max(at_ns, exchange.started_at_ns)
-    )
-    return ended, usage(ended, {"completeness": Completeness.UNKNOWN.value, "reason": reason.value})
+    reason = Reason.GATEWAY_DIED if sent else Reason.MAY_NOT_HAVE_BEEN_SENT
+    began = natural(opened, "at_ns") or 0
+    close = {"completeness": Completeness.UNKNOWN.value, "reason": reason.value, "at_ns": max(at_ns, began)}
+    ended = _exchange(opened, close, at="at_ns", sent=Sent.YES if sent else Sent.MAYBE)
+    return ended, usage(ended, close)
 
 
-def _begun(fields: Fields, *, at: str, sent: Sent, state: str) -> Exchange | None:
-    x, instance, began = text(fields, "x"), text(fields, "instance"), natural(fields, at)
-    if not x or not instance or began is None:
-        return None
+_SENT = frozenset(sent.value for sent in Sent)
+_COMPLETENESS = {completeness.value: completeness for completeness in Completeness}
+_OPEN_FIELDS = (
+    "method",
+    "path",
+    "family",
+    "stream",
+    "max_tokens",
+    "choices",
+    "request_bytes",
+    "usage_asked_by_us",
+    "retry_count",
+)
+
+
+def _exchange(opened: Fields, close: Fields | None, *, at: str, sent: Sent) -> Exchange:
+    """Return the exchange that was begun by one record and, where there is a `close`, ended by another."""
+    began = natural(opened, at) or 0
+    end: Fields = close or {}
+    stream, request_bytes = flag(end, "stream"), natural(end, "request_bytes")
     return Exchange(
-        id=x,
-        instance_id=instance,
-        run_id=text(fields, "run") or None,
+        id=text(opened, "x") or "",
+        instance_id=text(opened, "instance") or "",
+        run_id=text(opened, "run") or None,
         sent=sent,
-        state=state,
-        method=text(fields, "method") or "",
-        path=text(fields, "path", limit=PATH_LIMIT) or "",
-        family=text(fields, "family") or "unknown",
-        stream=flag(fields, "stream"),
-        model_asked=text(fields, "model") if at == "at_ns" else text(fields, "model_asked"),
-        max_tokens=natural(fields, "max_tokens", limit=U64_MAX),
-        choices=natural(fields, "choices", limit=U64_MAX),
-        request_bytes=natural(fields, "request_bytes"),
-        usage_asked_by_us=flag(fields, "usage_asked_by_us") or False,
-        retry_count=natural(fields, "retry_count"),
+        state="in_flight" if close is None else "ended",
+        method=text(opened, "method") or "",
+        path=text(opened, "path", limit=PATH_LIMIT) or "",
+        family=text(opened, "family") or "unknown",
+        status=natural(end, "status", limit=999),
+        stream=flag(opened, "stream") if stream is None else stream,
+        reason=text(end, "reason"),
+        # In a close record that stands alone `model` is the one that answered.
+        model_asked=text(opened, "model") if opened is not close or sent is Sent.NO else None,
+        max_tokens=natural(opened, "max_tokens", limit=U64_MAX),
+        choices=natural(opened, "choices", limit=U64_MAX),
+        request_bytes=natural(opened, "request_bytes") if request_bytes is None else request_bytes,
+        response_bytes=natural(end, "response_bytes"),
+        usage_asked_by_us=flag(opened, "usage_asked_by_us") or False,
+        unsynced=flag(end, "unsynced") or False,
+        retry_count=natural(opened, "retry_count"),
         started_at_ns=began,
-    )
-
-
-def _ended(begun: Exchange, fields: Fields) -> Exchange:
-    stream = flag(fields, "stream")
-    request_bytes = natural(fields, "request_bytes")
-    ended_at_ns = natural(fields, "at_ns")
-    return replace(
-        begun,
-        state="ended",
-        status=natural(fields, "status", limit=999),
-        stream=begun.stream if stream is None else stream,
-        reason=text(fields, "reason"),
-        request_bytes=begun.request_bytes if request_bytes is None else request_bytes,
-        response_bytes=natural(fields, "response_bytes"),
-        unsynced=flag(fields, "unsynced") or False,
-        ended_at_ns=begun.started_at_ns if ended_at_ns is None else ended_at_ns,
-        first_token_ns=natural(fields, "first_token_ns"),
-        latency_ns=natural(fields, "latency_ns"),
+        ended_at_ns=None if close is None else natural(end, "at_ns") or began,
+        first_token_ns=natural(end, "first_token_ns"),
+        latency_ns=natural(end, "latency_ns"),
     )
 
 
@@ -153,9 +174,9 @@ def _counts(reported: object) -> tuple[Counts, bool]:
 def _judged(fields: Fields, counts: Counts, *, fault: bool) -> tuple[Completeness, str | None]:
     """Return how complete a close is: what it says, unless that contradicts itself."""
     said, reason = text(fields, "completeness"), text(fields, "reason")
-    if fault or said not in set(Completeness):
+    completeness = _COMPLETENESS.get(said or "")
+    if fault or completeness is None:
         return Completeness.UNKNOWN, reason or Reason.METER_FAULT.value
-    completeness = Completeness(said)
     if completeness is not Completeness.EXACT:
         return completeness, reason or Reason.METER_FAULT.value
     if not counts.known:
@@ -165,5 +186,7 @@ def _judged(fields: Fields, counts: Counts, *, fault: bool) -> tuple[Completenes
 
 def _raw(fields: Fields) -> str | None:
     """Return the provider's usage object as text; one too long to keep is left out rather than cut."""
+    if isinstance(fields.get("raw_usage"), dict):
+        fields = {"raw_usage": json.dumps(fields["raw_usage"], separators=(",", ":"))}
     raw = text(fields, "raw_usage", limit=RAW_LIMIT + 1)
     return raw if raw is not None and len(raw) <= RAW_LIMIT else None

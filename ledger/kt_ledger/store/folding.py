@@ -81,7 +81,7 @@ class _Fold:
     notes: list[Note] = field(default_factory=list)
     _rollups: Rollups = field(default_factory=Rollups)
     _fresh: dict[_Key, tuple[UsageEvent, Account, Scope]] = field(default_factory=dict)
-    _replaced: list[tuple[int, UsageEvent, Account, Scope]] = field(default_factory=list)
+    _replaced: list[tuple[UsageEvent, Account, Scope]] = field(default_factory=list)
 
     def take(self, events: Sequence[UsageEvent]) -> None:
         """Sort the events into new, replacing and already counted; write the first two."""
@@ -136,7 +136,7 @@ class _Fold:
         self._rollups.add(event, account=account.id, scope=scope.id)
         self.new.append(event)
         if before.seq is not None:
-            self._replaced.append((before.seq, event, account, scope))
+            self._replaced.append((event, account, scope))
         else:
             self._fresh[scope.id, event.key] = (event, account, scope)
 
@@ -173,11 +173,12 @@ class _Fold:
                 for event, account, scope in self._fresh.values()
             ]
             self.connection.exec_driver_sql(_INSERT_EVENT, values)
-        for seq, event, account, scope in self._replaced:
-            columns = zip(
-                rows.EVENT_COLUMNS, rows.event_values(event, account=account.id, scope=scope.id), strict=True
-            )
-            self.connection.execute(sa.update(events_table).where(events_table.c.seq == seq), dict(columns))
+        if self._replaced:
+            values = [
+                rows.event_values(event, account=account.id, scope=scope.id)
+                for event, account, scope in self._replaced
+            ]
+            self.connection.exec_driver_sql(_REPLACE_EVENT, values)
         self._rollups.write(self.connection)
 
 
@@ -228,8 +229,16 @@ def _climb() -> Any:
     )
 
 
-_INSERT_EVENT = _driver_sql(
-    sa.insert(events_table),
-    rows.EVENT_COLUMNS,
-)
+def _replace_event() -> Any:
+    insert = sqlite.insert(events_table)
+    changed = {
+        name: insert.excluded[name] for name in rows.EVENT_COLUMNS if name not in ("account", "scope", "key")
+    }
+    return insert.on_conflict_do_update(
+        index_elements=[events_table.c.scope, events_table.c.key], set_=changed
+    )
+
+
+_INSERT_EVENT = _driver_sql(sa.insert(events_table), rows.EVENT_COLUMNS)
+_REPLACE_EVENT = _driver_sql(_replace_event(), rows.EVENT_COLUMNS)
 _CLIMB = _driver_sql(_climb(), rows.EXCHANGE_COLUMNS)

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
 from kt_ledger.records import SourceTotals
+from kt_ledger.store.rows import unit_values
 from kt_ledger.store.schema import bucket_totals, instance_totals, run_totals
 from kt_ledger.values import UNITS, Completeness, Counts, Source, UsageEvent
 
@@ -39,13 +40,14 @@ class Sums:
         kind = _KINDS.get(event.completeness)
         if kind is not None:
             self.kinds[kind] = self.kinds.get(kind, 0) + sign
-        if kind is None or not event.counts.known:
+        measured = False
+        for unit, value in zip(UNITS, unit_values(event.counts), strict=True):
+            if value is not None:
+                measured = True
+                self.units[unit] = self.units.get(unit, 0) + sign * value
+        if kind is None or not measured:
             reason = event.reason or "unknown"
             self.unmeasured[reason] = self.unmeasured.get(reason, 0) + sign
-        for unit in UNITS:
-            value = getattr(event.counts, unit)
-            if value is not None:
-                self.units[unit] = self.units.get(unit, 0) + sign * value
 
     def merge(self, other: "Sums") -> None:
         """Add what another set of events adds up to."""

@@ -48,6 +48,11 @@ class SqliteStore:
         self._thread = threading.get_ident()
         self._connection = opening.connect(path)
 
+    @property
+    def engine(self) -> sa.Engine:
+        """Return SQLAlchemy's engine, for those who measure."""
+        return self._connection.engine
+
     def close(self) -> None:
         """Release the file."""
         self._here()
