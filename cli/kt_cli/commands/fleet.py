@@ -11,8 +11,8 @@ TITLES = (
     "Kind",
     "State",
     "Restarts",
-    "Budget (tok, est. $)",
-    "Usage (tok, est. $)",
+    "Budget (tok, est.\N{NO-BREAK SPACE}$)",
+    "Usage (tok, est.\N{NO-BREAK SPACE}$)",
     "Agent Home",
 )
 STATE_COLOURS = {
