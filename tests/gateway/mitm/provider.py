@@ -99,7 +99,9 @@ class Provider:
 
     @property
     def url(self) -> str:
-        return f"{'https' if self.tls else 'http'}://{'localhost' if self.tls else '127.0.0.1'}:{self.port}/v1"
+        return (
+            f"{'https' if self.tls else 'http'}://{'localhost' if self.tls else '127.0.0.1'}:{self.port}/v1"
+        )
 
     def _accept(self) -> None:
         while True:
@@ -137,7 +139,9 @@ class Provider:
 
     def wait_for(self, count: int) -> None:
         with self.changed:
-            assert self.changed.wait_for(lambda: len(self.log) >= count, DEADLINE_S), f"{len(self.log)} < {count}"
+            assert self.changed.wait_for(lambda: len(self.log) >= count, DEADLINE_S), (
+                f"{len(self.log)} < {count}"
+            )
 
     def close(self) -> None:
         self.listener.close()
@@ -161,9 +165,17 @@ def _body(head: bytes, wire: Wire) -> bytes:
     return wire.exactly(int(lower[at + 17 :].split(b"\r\n")[0])) if at >= 0 else b""
 
 
-def sized(body: bytes, *, status: bytes = b"200 OK", kind: bytes = b"application/json", more: bytes = b"") -> bytes:
+def sized(
+    body: bytes, *, status: bytes = b"200 OK", kind: bytes = b"application/json", more: bytes = b""
+) -> bytes:
     """Return a whole answer with a Content-Length."""
-    return b"HTTP/1.1 %b\r\ncontent-type: %b\r\n%bcontent-length: %d\r\n\r\n%b" % (status, kind, more, len(body), body)
+    return b"HTTP/1.1 %b\r\ncontent-type: %b\r\n%bcontent-length: %d\r\n\r\n%b" % (
+        status,
+        kind,
+        more,
+        len(body),
+        body,
+    )
 
 
 def chunks(*pieces: bytes, end: bytes = b"0\r\n\r\n") -> bytes:
