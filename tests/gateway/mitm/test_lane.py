@@ -49,7 +49,8 @@ def test_the_request_reaches_the_provider_with_its_headers_in_order_and_ours_in_
     make_lane: MakeLane,
 ) -> None:
     lane = make_lane(always(sized(COMPLETION)))
-    more = b"User-Agent: a/1\r\nConnection: X-Hop, keep-alive\r\nX-Hop: 1\r\nAccept-Encoding: br\r\nAuthorization: Bearer mine\r\n"
+    hops = b"Connection: X-Hop, keep-alive\r\nX-Hop: 1\r\n"
+    more = b"User-Agent: a/1\r\n" + hops + b"Accept-Encoding: br\r\nAuthorization: Bearer mine\r\n"
 
     lane.client(lane.post(b'{"model": "m-1"}', more=more)).answer()
 
@@ -281,18 +282,8 @@ def test_the_provider_key_takes_the_place_of_the_token(make_lane: MakeLane) -> N
     placeholder = f"Authorization: Bearer {lane.token}\r\n".encode()
     client = lane.client()
 
-    for path, start in (
-        ("/v1/chat/completions", "/"),
-        ("/chat/completions", "/"),
-        ("/v1/chat/completions", ""),
-    ):
-        client.send(
-            lane.post(
-                path=path,
-                start=start.rstrip("/") or ("/" + lane.token if not start else " "),
-                more=placeholder,
-            ).replace(b"POST  /", b"POST /")
-        )
+    for start, path in (("/" + lane.token, "/v1/chat/completions"), ("/v1", "/chat/completions")):
+        client.send(lane.post(path=path, start=start, more=placeholder))
         assert client.answer()[1] == COMPLETION
 
     for asked in lane.provider.log:
