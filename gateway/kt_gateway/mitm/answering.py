@@ -109,6 +109,8 @@ class Answering:
             if not call.head_only:
                 yield from self._line.flush()
             yield from self._line.settle()
+            if not call.exchange.ended_cleanly:
+                return  # `held` would complete the message; `_end` resets the connection instead
         call.put(passage.held)
 
     def _end(self, call: Call) -> Commands:
@@ -137,13 +139,8 @@ class Answering:
     def _cut(self, call: Call, reason: Reason) -> Commands:
         """Take an end that is none."""
         line = self._line
-        held = yield from line.give_up(reason)
-        call.put(held)
-        if call.answer is not None and call.exchange.ended_cleanly:
-            # Its dialect's last word was said; only the framing is missing.
-            call.close = True
-            yield from self._finish(call)
-            return
+        kept = yield from line.give_up(reason)
+        call.put(kept)
         yield from line.flush()
         line.forget_call()
         yield from line.reset()

@@ -27,6 +27,7 @@ class GuardedExchange:
         self.settled = False
         self._owed = b""  # bytes that the exchange took and did not give back
         self._sent = False
+        self._failed = False
         self._facts: dict[str, Any] = {}
         self.id = exchange.id
         self.wants_body = self._ask(lambda: exchange.wants_body, False)
@@ -35,7 +36,12 @@ class GuardedExchange:
     @property
     def ended_cleanly(self) -> bool:
         """Whether the answer may be given a clean end; a fault of ours must not deny it one."""
-        return True if self.broken else self._exchange.ended_cleanly
+        return not self._failed if self.broken else self._exchange.ended_cleanly
+
+    @property
+    def finish_seen(self) -> bool:
+        """Whether only the usage may still be missing."""
+        return self._ask(lambda: self._exchange.finish_seen, False)
 
     @property
     def may_withhold(self) -> bool:
@@ -89,6 +95,7 @@ class GuardedExchange:
     def failed(self, reason: Reason, *, mono_ns: int) -> Passage:
         """Tell that nothing more will come; return what is left to do."""
         passage = None
+        self._failed = True
         if not self.broken:
             passage = self._passage(lambda: self._exchange.failed(reason, mono_ns=mono_ns))
         return self._unmetered(b"", True) if passage is None else passage

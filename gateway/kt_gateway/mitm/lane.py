@@ -14,7 +14,7 @@ from kt_gateway.mitm.answering import Answering
 from kt_gateway.mitm.asking import Asking
 from kt_gateway.mitm.connection import LaneConnection
 from kt_gateway.mitm.hooks import GatewayStops
-from kt_gateway.mitm.line import Commands, Line
+from kt_gateway.mitm.line import LINGER_S, Commands, Line
 from kt_gateway.mitm.meter import Meter
 from kt_gateway.mitm.upstream_tls import UpstreamTls
 from kt_ledger.values import Reason
@@ -60,7 +60,7 @@ class Lane(layer.Layer):
                 yield from self._go_on()
         elif isinstance(event, events.Wakeup):
             if event.command is line.timer:
-                yield commands.CloseConnection(line.client)
+                yield from self._end_for_the_client()
         elif isinstance(event, GatewayStops):
             yield from self._abandon(Reason.GATEWAY_DIED)
 
@@ -73,8 +73,19 @@ class Lane(layer.Layer):
 
     def _client_left(self) -> Commands:
         line = self._line
-        line.closing = True
+        was_closing, line.closing = line.closing, True
         yield from self._asking.client_left()
+        call = line.call
+        if call is not None and call.exchange.finish_seen and not call.exchange.settled and not was_closing:
+            # The provider is about to send the usage of what the agent has taken: read on for a moment.
+            call.lingering = True
+            line.timer = commands.RequestWakeup(LINGER_S)
+            yield line.timer
+            return
+        yield from self._end_for_the_client()
+
+    def _end_for_the_client(self) -> Commands:
+        line = self._line
         if line.call is not None:
             yield from line.give_up(Reason.CLIENT_GONE)
             line.forget_call()

@@ -98,12 +98,12 @@ class Line:
             failpoints.ARMED.hit("after_close_sync")
 
     def give_up(self, reason: Reason) -> layer.CommandGenerator[bytes]:
-        """Record that the exchange ends here; return the bytes that the meter still held."""
+        """Record that the exchange ends here; return the bytes that the meter had kept back and that may go on."""
         assert self.call is not None
         passage: Passage = self.call.exchange.failed(reason, mono_ns=self.meter.now()[1])
         if passage.settle:
             yield from self.settle()
-        return passage.now + passage.held
+        return passage.now  # `held` would complete a message that is not complete
 
     def forget_call(self) -> None:
         """Let go of an exchange whose record is written."""

@@ -1,20 +1,20 @@
-"""One gateway a test file where its switches allow it, one provider a test."""
+"""One gateway process a test worker, one listener and one provider a test; own processes where switches are set."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from tests.gateway.mitm.gateway import Gateway
+from tests.gateway.mitm.gateway import Gateway, Lane
 from tests.gateway.mitm.provider import Provider, Script
 
-MakeProvider = Callable[..., Provider]
+_numbers = itertools.count(1)
 
 
-@pytest.fixture
-def gateway(tmp_path: Path) -> Iterator[Gateway]:
-    running = Gateway(tmp_path / "state").started()
+@pytest.fixture(scope="session")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    running = Gateway(tmp_path_factory.mktemp("gateway") / "state").started()
     yield running
     running.close()
 
@@ -33,7 +33,7 @@ def start_gateway(tmp_path: Path) -> Iterator[Callable[..., Gateway]]:
 
 
 @pytest.fixture
-def make_provider() -> Iterator[MakeProvider]:
+def make_provider() -> Iterator[Callable[..., Provider]]:
     made: list[Provider] = []
 
     def make(script: Script, **more: Any) -> Provider:
@@ -43,3 +43,17 @@ def make_provider() -> Iterator[MakeProvider]:
     yield make
     for one in made:
         one.close()
+
+
+@pytest.fixture
+def make_lane(gateway: Gateway, make_provider: Callable[..., Provider]) -> Callable[..., Lane]:
+    """Open a listener of its own on the shared gateway, in front of a provider with this script."""
+
+    def make(
+        script: Script, *, on: Gateway | None = None, upstream: str | None = None, **fields: Any
+    ) -> Lane:
+        head_script, tls = fields.pop("head_script", None), fields.pop("tls", None)
+        provider = make_provider(script, head_script=head_script, tls=tls)
+        return Lane(on or gateway, provider, f"i-{next(_numbers)}", upstream or provider.url, **fields)
+
+    return make

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.gateway.mitm.provider import Provider
+
 from kt_ledger import journal, layout, unix_socket
 
 DEADLINE_S = 20.0
@@ -112,8 +114,6 @@ class Gateway:
         command = [sys.executable, "-m", "kt_addons", "--state-dir", str(state)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stderr=log, env={**os.environ, **environment})
-        self.port = 0
-        self.token = "run-token-1"
 
     def started(self) -> "Gateway":
         """Wait until it answers."""
@@ -137,33 +137,6 @@ class Gateway:
         finally:
             connection.close()
 
-    def put(self, upstream: str, instance: str = "i-1", **fields: Any) -> int:
-        """Make a listener on a free port; return the port."""
-        grants = [{"run_id": "r-1", "token": self.token}]
-        message = {"name": "agent", "port": 0, "upstream": upstream, "grants": grants, **fields}
-        status, answer = self.ask("PUT", f"/v1/listeners/{instance}", message)
-        assert status == 200, answer
-        self.port = answer["port"]
-        return self.port
-
-    def client(self, data: bytes = b"") -> Client:
-        return Client(self.port, data)
-
-    def request(
-        self, body: bytes = b'{"model":"m-1"}', *, path: str = "/v1/chat/completions", more: bytes = b""
-    ) -> bytes:
-        """Return the bytes of a POST with the token in its path."""
-        line = f"POST /{self.token}{path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n".encode()
-        return line + more + b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
-
-    def get(self, path: str, *, method: str = "GET", more: bytes = b"") -> bytes:
-        """Return the bytes of a request without a body, with the token in its path."""
-        return (
-            f"{method} /{self.token}{path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n".encode()
-            + more
-            + b"\r\n"
-        )
-
     def records(self, type_: int | None = None) -> list[journal.Record]:
         """Read all of the journal."""
         return [record for record in self._records() if type_ in (None, record.type)]
@@ -175,12 +148,8 @@ class Gateway:
                     assert isinstance(found, journal.Record), found
                     yield found
 
-    def fields(self, type_: int, count: int = 1) -> list[dict[str, Any]]:
-        """Wait for `count` records of a type; return their fields."""
-        eventually(lambda: len(self.records(type_)) >= count)
-        found = [record.fields for record in self.records(type_)]
-        assert len(found) == count, found
-        return found
+    def pid_alive(self) -> bool:
+        return self.process.poll() is None
 
     def rss_bytes(self) -> int:
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
@@ -196,3 +165,64 @@ class Gateway:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait(DEADLINE_S)
+
+
+class Lane:
+    """A listener on a free port, in front of a provider."""
+
+    def __init__(
+        self, gateway: Gateway, provider: Provider, instance: str, upstream: str, **fields: Any
+    ) -> None:
+        self.gateway = gateway
+        self.provider = provider
+        self.instance = instance
+        self.upstream = upstream
+        self.token = f"token-of-{instance}"
+        self.port = 0
+        self.put(**fields)
+
+    def put(self, **fields: Any) -> None:
+        """Send the listener, changed as told."""
+        grants = [{"run_id": f"run-of-{self.instance}", "token": self.token}]
+        message = {"name": "agent", "port": self.port, "upstream": self.upstream, "grants": grants, **fields}
+        status, answer = self.gateway.ask("PUT", f"/v1/listeners/{self.instance}", message)
+        assert status == 200, answer
+        self.port = answer["port"]
+
+    def client(self, data: bytes = b"") -> Client:
+        return Client(self.port, data)
+
+    def post(
+        self,
+        body: bytes = b'{"model":"m-1"}',
+        *,
+        path: str = "/v1/chat/completions",
+        more: bytes = b"",
+        start: str = "",
+    ) -> bytes:
+        """Return the bytes of a POST with the token in its path."""
+        line = f"POST {start or '/' + self.token}{path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n".encode()
+        return line + more + b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+
+    def get(self, path: str, *, method: str = "GET", more: bytes = b"") -> bytes:
+        """Return the bytes of a request without a body, with the token in its path."""
+        return (
+            f"{method} /{self.token}{path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n".encode()
+            + more
+            + b"\r\n"
+        )
+
+    def records(self, type_: int) -> list[dict[str, Any]]:
+        """Return the fields of the records of a type that are ours."""
+        return [r.fields for r in self.gateway.records(type_) if r.fields.get("instance") == self.instance]
+
+    def wait_records(self, type_: int, count: int = 1) -> list[dict[str, Any]]:
+        """Wait until there are `count` records of a type; return their fields."""
+        eventually(lambda: len(self.records(type_)) >= count)
+        found = self.records(type_)
+        assert len(found) == count, found
+        return found
+
+    def close_record(self) -> dict[str, Any]:
+        """Wait for the one close record."""
+        return self.wait_records(journal.CLOSE)[0]
