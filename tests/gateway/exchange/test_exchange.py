@@ -11,7 +11,7 @@ from tests.gateway.exchange.feeding import STARTED_AT_NS, cut, feed, new_exchang
 from kt_gateway.decode import chat
 from kt_gateway.decode.finding import Finding
 from kt_gateway.decode.table import DIALECTS, Dialect
-from kt_gateway.exchange.exchange import Exchange
+from kt_gateway.exchange.exchange import Exchange, RequestHead
 from kt_ledger.journal import CLOSE, OPEN, frame
 from kt_ledger.values import Reason
 
@@ -344,12 +344,26 @@ def test_plain_text_that_begins_like_an_event_is_no_cut_stream() -> None:
 
 
 def test_a_fault_in_reading_the_request_forwards_it_as_it_came() -> None:
-    exchange = new_exchange(headers={"content-type": "application/json", "content-encoding": "gzip"})
-    body = gzip.compress(STREAMED)
+    # A header without a value is a defect of the driver; it must not cost the call.
+    head = RequestHead("POST", "/v1/chat/completions", "", ((b"content-type", None),))  # type: ignore[arg-type]
+    exchange = Exchange(id="x", instance_id="i", run_id=None, head=head, started_at_ns=0, started_mono_ns=0)
 
-    assert exchange.collected(body) is body
-    assert exchange.asked.stream is True
-    assert not exchange.usage_asked_by_us
+    assert exchange.collected(STREAMED) is STREAMED
+    heard = feed(exchange, [WHOLE_STREAM], request=STREAMED)
+
+    assert heard.body == WHOLE_STREAM
+    assert (heard.close["completeness"], heard.close["reason"]) == ("partial", "meter_fault")
+
+
+def test_a_fault_in_the_record_leaves_an_unknown_with_its_reason() -> None:
+    exchange = new_exchange()
+    feed(exchange, [WHOLE_STREAM])
+    assert exchange.tally is not None
+    exchange.tally.spoke_at_ns = "no time"  # type: ignore[assignment]
+
+    close = exchange.close_fields(at_ns=1, mono_ns=1)
+
+    assert (close["completeness"], close["reason"], close["counts"]) == ("unknown", "meter_fault", {})
 
 
 def test_a_decoder_that_fails_at_once_leaves_an_unknown_with_its_reason() -> None:
