@@ -87,3 +87,24 @@ def test_reading_layers_and_snapshots_loads_neither_pydantic_nor_tomlkit_nor_sem
     )
 
     assert done.stdout.strip() == "[]"
+
+
+def test_a_system_without_fcntl_or_users_validates_and_renders() -> None:
+    """Windows, as far as a Unix machine can show it."""
+    code = (
+        "import os, sys\n"
+        "sys.modules['fcntl'] = None\n"
+        "for name in 'O_NONBLOCK O_NOCTTY O_NOFOLLOW O_DIRECTORY O_CLOEXEC geteuid'.split(): delattr(os, name)\n"
+        "from pathlib import Path\n"
+        "from kt_manifest import manifest, render, secrets\n"
+        "adapter = manifest.load(Path(sys.argv[1]))\n"
+        "run = render.RunFacts(home=Path('/x'), base_environment={'A': 'b'})\n"
+        "print(render.render(adapter, {'model': 'm'}, run).env['OPENAI_MODEL'])\n"
+    )
+    folder = ROOT / "adapters" / "openai-compatible"
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, timeout=60
+    )
+
+    assert (done.stdout.strip(), done.stderr) == ("m", "")
