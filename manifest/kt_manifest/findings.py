@@ -79,8 +79,6 @@ class Draft:
 
 def section(loc: schema.Loc) -> str:
     """Return a path as the file writes it, in brackets; a top-level value by its bare name."""
-    if not loc:
-        return "top level"
     if loc == ("contract_version",):
         return "contract_version"
     return "[" + ".".join(_key(str(part)) for part in loc) + "]"

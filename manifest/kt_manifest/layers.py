@@ -70,6 +70,11 @@ def effective(entries: Iterable[Entry]) -> dict[str, Value]:
     }
 
 
+def children(entries: Iterable[Entry], prefix: str) -> list[str]:
+    """Return the keys below `prefix`, in order: what a question for a table rather than a key is answered with."""
+    return sorted(entry.key for entry in entries if entry.key.startswith(prefix + "."))
+
+
 def _prune(merged: dict[str, tuple[Value, str]], stronger: Mapping[str, Value]) -> None:
     above = {ancestor for key in stronger for ancestor in _ancestors(key)}
     for key in list(merged):

@@ -77,6 +77,9 @@ ENGINE_KEYS = frozenset({options.BASE_URL, options.ORIGIN, options.UPSTREAM_API_
 """Never taken from the settings: a hand-written one cannot lead past the meter, and the provider's key stays here."""
 
 
+_CARRY_A_TOKEN = frozenset({options.BASE_URL, options.ORIGIN, options.UPSTREAM_API_KEY})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
     """What is started: `argv[0]` is a bare name or an absolute path; secrets do not show in a repr."""
@@ -109,9 +112,7 @@ def render(adapter: Adapter, values: Mapping[str, Value], run: RunFacts) -> Laun
     ]
     flags = [(key, target, value) for key, target, value in deliveries if isinstance(target, FlagTarget)]
     notices += [
-        f"{key} is a secret and delivered as {target.flag}: other users of this machine can see it in the process list"
-        for key, target, _ in flags
-        if key in run.secret_keys
+        _exposure(key, target.flag) for key, target, _ in flags if key in run.secret_keys | _CARRY_A_TOKEN
     ]
     arguments = [token for _, target, value in flags for token in _flag_tokens(target.flag, value)]
     return Launch(
@@ -120,6 +121,20 @@ def render(adapter: Adapter, values: Mapping[str, Value], run: RunFacts) -> Laun
         files=_files(adapter, deliveries, run),
         notices=tuple(notices),
     )
+
+
+def exposure(adapter: Adapter, key: str) -> str | None:
+    """Return the warning for a secret at `key` that the adapter would put on a command line; None when it does not."""
+    flags = [
+        rule.target.flag
+        for rule in adapter.mapping
+        if rule.key == key and isinstance(rule.target, FlagTarget)
+    ]
+    return _exposure(key, flags[0]) if flags and key not in ENGINE_KEYS else None
+
+
+def _exposure(key: str, flag: str) -> str:
+    return f"{key} carries a secret and is delivered as {flag}: other users can see it in the process list"
 
 
 def _environment(

@@ -1,6 +1,5 @@
 """Replacing a file whole or not at all, below a folder that is already open, and one writer at a time in it."""
 
-import fcntl
 import os
 import time
 from collections.abc import Iterator
@@ -62,6 +61,8 @@ def replace_at(folder: int, name: str, data: bytes, *, mode: int = 0o600) -> Non
 
 
 def _lock(descriptor: int, timeout_s: float) -> None:
+    import fcntl  # here, since Windows has none, and validates and renders all the same
+
     deadline_s = time.monotonic() + timeout_s
     while True:
         try:

@@ -127,6 +127,8 @@ def _usable(text: str, where: str) -> _Found | str | None:
 
 
 def _fault_in_owner(status: os.stat_result) -> str | None:
+    if not hasattr(os, "geteuid"):
+        return None  # Windows: neither owners nor modes of this sort
     # A symbolic link is followed; what counts is whose file it leads to, and that is the open descriptor's.
     if status.st_uid != os.geteuid():
         return "it belongs to another user"

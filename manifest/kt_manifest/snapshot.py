@@ -97,6 +97,11 @@ class Adapter:
         """Tell whether a unified key is delivered anywhere."""
         return any(rule.key == key for rule in self.mapping)
 
+    def goes_unseen(self) -> bool:
+        """Tell whether the engine should meter this agent's traffic, but nothing tells the agent where to send it."""
+        led = self.maps("metering.base_url") or self.maps("metering.origin")
+        return self.metering_source == ENGINE_OBSERVED and not led
+
     def to_json(self) -> str:
         """Return the snapshot as one JSON object; the same adapter gives the same text."""
         return json.dumps(_plain(self), ensure_ascii=True, separators=(",", ":"))

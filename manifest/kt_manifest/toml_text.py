@@ -16,6 +16,8 @@ from typing import Any
 
 LIMIT_BYTES = 256 * 1024
 LIMIT_DOTS_PER_LINE = 1000
+# Windows has only the first of these, and no FIFO that could keep anybody waiting.
+_READ_FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC"))
 _PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 
@@ -48,7 +50,7 @@ def opened(path: Path) -> Iterator[int]:
     """
     if not stat.S_ISREG(path.stat().st_mode):  # before opening: to open a device can be an act in itself
         raise NotARegularFile(f"{_kind_of(path.stat().st_mode)}, not a regular file")
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    descriptor = os.open(path, _READ_FLAGS)
     try:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):

@@ -1,6 +1,11 @@
 """The contract's own complete example, taken apart into the blocks that tests break one at a time."""
 
 import pytest
+from hypothesis import settings
+
+# No database of past failures in the working tree: a failure prints the example that reproduces it.
+settings.register_profile("manifest", database=None)
+settings.load_profile("manifest")
 
 BLOCKS = {
     "contract_version": 'contract_version = "1.0.0"\n',

@@ -117,12 +117,19 @@ def test_a_home_that_is_missing_is_a_named_error_unless_nothing_is_to_be_done(tm
     assert not (tmp_path / "missing").exists()
 
 
-def test_a_name_that_the_file_system_refuses_is_a_named_error(home: Path) -> None:
+def test_a_long_path_of_long_names_is_no_obstacle(home: Path) -> None:
     deep = "/".join(["d" * 200] * 3)
 
     write_files(home, [RenderedFile(deep, "x")])
 
     assert (home / deep).read_text() == "x"
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system that takes no files")
+def test_a_file_system_that_takes_no_files_is_a_named_error() -> None:
+    for path in ("new", "new/below"):
+        with pytest.raises(RenderRefused, match=path):
+            write_files(Path("/proc/self"), [RenderedFile(path, "x")])
 
 
 def test_no_descriptor_is_left_open(home: Path) -> None:

@@ -219,6 +219,17 @@ def test_writing_the_same_value_again_does_not_touch_the_file(path: Path) -> Non
     assert (before.st_ino, before.st_mtime_ns) == (path.stat().st_ino, path.stat().st_mtime_ns)
 
 
+def test_a_layout_that_the_editor_cannot_take_is_refused_unharmed(path: Path) -> None:
+    deep = "a = " + "{a = " * 200 + "1" + "}" * 200 + "\n"  # tomlkit gives up at 100 levels
+    path.write_text(deep)
+
+    assert list(config_file.read(path).values()) == ["1"]
+    with pytest.raises(config_file.MalformedLayer, match="cannot be edited in place"):
+        config_file.set(path, "model", "x")
+
+    assert path.read_text() == deep
+
+
 NAMES = st.text("abXY_-é .\"'", min_size=1, max_size=4).filter(lambda name: "." not in name)
 KEYS = st.lists(NAMES, min_size=1, max_size=3).map(".".join)
 VALUES = st.one_of(

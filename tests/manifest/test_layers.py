@@ -93,3 +93,12 @@ def test_thousands_of_keys_are_merged_at_once() -> None:
 
     assert len(merged) == 20_000
     assert time.process_time() - begun < 5
+
+
+def test_a_tables_children_are_the_keys_below_it_in_order() -> None:
+    merged = layers.merge(
+        [Layer("instance", {"agent.B": "1", "agent.A.C": "1", "agent2.D": "1", "agent": "0"})]
+    )
+
+    assert layers.children(merged, "agent") == ["agent.A.C", "agent.B"]
+    assert layers.children(merged, "model") == []

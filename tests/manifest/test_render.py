@@ -199,7 +199,7 @@ def test_a_secret_on_the_command_line_is_told_by_its_key_only() -> None:
     )
 
     assert launch.notices == (
-        "model is a secret and delivered as --model: other users of this machine can see it in the process list",
+        "model carries a secret and is delivered as --model: other users can see it in the process list",
     )
     assert KEY not in repr(launch)
 
@@ -267,3 +267,28 @@ def test_everything_that_a_start_needs_is_reached_through_render() -> None:
         "ExecutableMissing",
         "NotExecutable",
     } <= set(dir(render))
+
+
+def test_a_token_on_the_command_line_is_told_as_well() -> None:
+    adapter = _adapter(Rule("metering.base_url", FlagTarget("--url")))
+
+    launch = render.render(adapter, {}, _run(metering_base_url="http://127.0.0.1:1/tok/v1"))
+
+    assert launch.argv == ("prog", "--serve", "--url", "http://127.0.0.1:1/tok/v1")
+    assert launch.notices == (
+        "metering.base_url carries a secret and is delivered as --url: other users can see it in the process list",
+    )
+
+
+def test_whoever_sets_a_secret_can_be_warned_before_any_start() -> None:
+    adapter = _adapter(
+        Rule("model", EnvTarget("M")),
+        Rule("model", FlagTarget("--model")),
+        Rule("acp.command", EnvTarget("C")),
+        Rule("metering.upstream_api_key", FlagTarget("--key")),
+    )
+
+    assert "delivered as --model" in str(render.exposure(adapter, "model"))
+    assert [
+        render.exposure(adapter, key) for key in ("acp.command", "acp.args", "metering.upstream_api_key")
+    ] == [None] * 3

@@ -142,3 +142,19 @@ def test_a_resolved_value_must_be_of_its_keys_type_and_is_not_shown(file: Path) 
             settings.check_resolved(resolved)
 
         assert CANARY not in str(caught.value)
+
+
+def test_a_resolved_value_is_brought_into_its_keys_form(file: Path) -> None:
+    from kt_manifest import settings
+
+    resolved = secrets.resolve_all(
+        {"metering.upstream_base_url": "secret:URL", "agent.X": "secret:KEY", "model": "m"},
+        environment={"URL": "http://h/v1/"},
+        secrets_file=file,
+    )
+
+    assert settings.check_resolved(resolved) == {
+        "metering.upstream_base_url": "http://h/v1",
+        "agent.X": CANARY,
+        "model": "m",
+    }

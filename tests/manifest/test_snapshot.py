@@ -149,3 +149,12 @@ def test_anything_else_is_no_program(program: str) -> None:
 
 def test_a_program_that_is_no_text_is_another_checks_business() -> None:
     assert snapshot.fault_in_exec(3) is None
+
+
+def test_an_observed_agent_that_nothing_leads_to_its_listener_goes_unseen() -> None:
+    observed = kinds.command(["x"], interactive=False, observe=True)
+    by_origin = dataclasses.replace(observed, mapping=(Rule("metering.origin", EnvTarget("O")),))
+    not_led = dataclasses.replace(observed, mapping=(Rule("model", EnvTarget("M")),))
+
+    assert [adapter.goes_unseen() for adapter in (observed, by_origin, not_led)] == [False, False, True]
+    assert not kinds.command(["x"], interactive=False, observe=False).goes_unseen()
