@@ -1,6 +1,7 @@
 """`kt agent logs`: what an agent said, line by line."""
 
 import json
+import sys
 from typing import Any
 
 import click
@@ -24,7 +25,10 @@ def logs(name: str, *, follow: bool, as_json: bool) -> None:
     """
     lines = session.lines_about(name, f"/logs?follow={int(follow)}")
     for line in lines:
-        click.echo(json.dumps(line, ensure_ascii=False) if as_json else _text(line))
+        # Not click.echo: it takes escapes out of what goes into a pipe, and flushes each line.
+        sys.stdout.write(f"{json.dumps(line, ensure_ascii=False) if as_json else _text(line)}\n")
+        if follow:
+            sys.stdout.flush()
     if follow:
         output.note(f"kt: {name} no longer runs; this was its output.")
 
