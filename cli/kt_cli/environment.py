@@ -57,9 +57,9 @@ def debugging() -> bool:
     return bool(os.environ.get("KT_DEBUG"))
 
 
-def home() -> str:
-    """Return the home folder as the shell knows it, or nothing."""
-    return os.environ.get("HOME", "")
+def completing() -> bool:
+    """Return whether a shell asks for its completions (`_KT_COMPLETE=bash_source kt`)."""
+    return "_KT_COMPLETE" in os.environ
 
 
 def _check(name: str, value: str) -> None:

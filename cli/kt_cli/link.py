@@ -18,6 +18,8 @@ from kt_ledger import unix_socket
 
 CONNECT_TIMEOUT_S = 5.0
 ANSWER_TIMEOUT_S = 60.0
+ENGINE_LOST = "engine_lost"
+"""The code of a failure in mid-answer: the engine was there, and is not any more."""
 _PORTION_BYTES = 64 << 10
 
 
@@ -195,5 +197,5 @@ def _lost(error: OSError) -> Failure:
         f"the engine {'did not answer in time' if late else f'went away in mid-answer ({error})'}; what was asked may "
         f"have been done: look with `kt agent list`, and at engine.log in the state directory",
         exit_code=exit_codes.FAILED,
-        code="engine_late" if late else "engine_lost",
+        code="engine_late" if late else ENGINE_LOST,
     )

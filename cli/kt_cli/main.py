@@ -135,6 +135,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             stream.reconfigure(
                 errors="backslashreplace"
             )  # a terminal that knows no dash is no reason to fail
+    if environment.completing():
+        cli.main(prog_name="kt")
     sys.exit(run(sys.argv[1:] if argv is None else argv))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from kt_cli import environment, exit_codes
 from kt_cli.failure import Failure
-from kt_cli.link import ANSWER_TIMEOUT_S, EngineAway, Link
+from kt_cli.link import ANSWER_TIMEOUT_S, ENGINE_LOST, EngineAway, Link
 from kt_ledger.layout import StateLayout
 
 
@@ -19,12 +19,19 @@ def is_unused(layout: StateLayout) -> bool:
 
 
 def ask(method: str, target: str, *, body: Any = None, timeout_s: float | None = ANSWER_TIMEOUT_S) -> Any:
-    """Return the engine's answer, starting the engine where it is away (`Link.ask` has the errors)."""
+    """Return the engine's answer, starting the engine where it is away (`Link.ask` has the errors).
+
+    A question that changes nothing is asked again where the engine died over it.
+    """
     layout = environment.state()
     link = Link(layout.engine_socket)
     try:
         return link.ask(method, target, body=body, timeout_s=timeout_s)
     except EngineAway:
+        _ignite(layout)
+    except Failure as failure:
+        if method != "GET" or failure.code != ENGINE_LOST:
+            raise
         _ignite(layout)
     return link.ask(method, target, body=body, timeout_s=timeout_s)
 

@@ -52,6 +52,20 @@ def test_every_group_explains_itself(kt: Any, words: tuple[str, ...]) -> None:
     assert "Example" in kt(*words, "--help").out
 
 
+@pytest.mark.parametrize("words", [(), ("agent",), ("engine",), ("agent", "config")], ids=" ".join)
+def test_a_group_without_a_verb_prints_its_help(kt: Any, words: tuple[str, ...]) -> None:
+    done = kt(*words)
+
+    assert (done.code, done.err) == (0, "")
+    assert "Commands:" in done.out
+
+
+def test_shells_get_their_completions(kt: Any) -> None:
+    asked = {"_KT_COMPLETE": "bash_complete", "COMP_WORDS": "kt agent st", "COMP_CWORD": "2"}
+
+    assert kt(env=asked).out.split() == ["plain,start", "plain,stop"]
+
+
 def test_it_says_which_version_it_is(kt: Any) -> None:
     done = kt("--version")
 
@@ -233,6 +247,24 @@ FLEET = {
         }
     ],
 }
+
+
+def test_a_question_is_asked_again_where_the_engine_died_over_it(kt: Any, script: Any) -> None:
+    script.answer(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{")
+    script.answer_json(200, FLEET)
+
+    assert json.loads(kt("agent", "list", "--json").out) == FLEET
+
+
+def test_an_order_is_not_given_twice(kt: Any, script: Any) -> None:
+    (kt.state / "ledger.db").touch()
+    script.answer(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{")
+
+    done = kt("agent", "start", "x")
+
+    assert done.code == 1
+    assert "may have been done" in done.err
+    assert len(script.heads) == 1
 
 
 def test_json_is_the_engines_own_document(kt: Any, script: Any) -> None:

@@ -8,14 +8,17 @@ import click
 from kt_cli import environment, figures, output, session, table, terminal
 
 
-@click.group()
-def config() -> None:
+@click.group(no_args_is_help=False, invoke_without_command=True)
+@click.pass_context
+def config(ctx: click.Context) -> None:
     """Read and change an agent's configuration.
 
     \b
     Example:
       kt agent config set bot metering.upstream_base_url https://api.openai.com/v1
     """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 @config.command("set", context_settings={"allow_interspersed_args": False})
