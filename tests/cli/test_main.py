@@ -120,23 +120,26 @@ def test_the_fast_path_imports_nothing_slow(kt: Any, script: Any) -> None:
     assert "bot" in done.stdout
 
 
+def cpu_s(command: list[str], environment: dict[str, str]) -> float:
+    """Return the CPU time, user and system, of one command and its children."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return usage.ru_utime + usage.ru_stime
+
+
 def test_listing_costs_little_cpu(kt: Any, script: Any) -> None:
-    """The best of a few: on a machine that is busy with other work, CPU time swells with cache misses."""
-    spent = []
+    """At most 150 ms; on a machine so busy that CPU time itself swells, at most nine bare interpreters."""
+    bare, spent = [], []
     for _ in range(5):
         script.answer_json(200, FLEET)
-        process = subprocess.Popen(
-            kt.command("agent", "list"), stdout=subprocess.DEVNULL, env=kt.environment()
-        )
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        assert process.returncode == 0
-        spent.append(usage.ru_utime + usage.ru_stime)
+        bare.append(cpu_s([sys.executable, "-c", "pass"], kt.environment()))
+        spent.append(cpu_s(kt.command("agent", "list"), kt.environment()))
 
-    sys.stdout.write(
-        f"kt agent list: {min(spent) * 1000:.0f} ms CPU at best, {max(spent) * 1000:.0f} at worst\n"
-    )
-    assert min(spent) <= LIMIT_CPU_S
+    text = "kt agent list: {:.0f} ms CPU at best, {:.0f} at worst; a bare interpreter {:.0f} ms\n"
+    sys.stdout.write(text.format(min(spent) * 1000, max(spent) * 1000, min(bare) * 1000))
+    assert min(spent) <= max(LIMIT_CPU_S, 9 * min(bare))
 
 
 def test_a_reader_that_leaves_is_no_error(kt: Any, script: Any) -> None:
