@@ -1,4 +1,5 @@
-from pathlib import Path
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -121,11 +122,38 @@ JSON = st.recursive(
     max_leaves=6,
 )
 NAMES = st.sampled_from(
-    (
-        "x instance run at_ns opened_at_ns method path family model stream status max_tokens choices request_bytes "
-        "retry_count completeness reason counts raw_usage service_tier request_id response_bytes first_token_ns "
-        "latency_ns unsynced sent kind detail count usage_asked_by_us"
-    ).split()
+    [
+        "x",
+        "instance",
+        "run",
+        "at_ns",
+        "opened_at_ns",
+        "method",
+        "path",
+        "family",
+        "model",
+        "stream",
+        "status",
+        "max_tokens",
+        "choices",
+        "request_bytes",
+        "retry_count",
+        "completeness",
+        "reason",
+        "counts",
+        "raw_usage",
+        "service_tier",
+        "request_id",
+        "response_bytes",
+        "first_token_ns",
+        "latency_ns",
+        "unsynced",
+        "sent",
+        "kind",
+        "detail",
+        "count",
+        "usage_asked_by_us",
+    ]
 )
 GOOD = {
     "x": "x1",
@@ -137,14 +165,23 @@ GOOD = {
 }
 
 
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteStore]:
+    opened = SqliteStore(tmp_path_factory.mktemp("ledger") / "ledger.db", clock=ManualClock())
+    yield opened
+    opened.close()
+
+
+INCARNATIONS = itertools.count()
+
+
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(1, 7), st.dictionaries(NAMES, JSON, max_size=6)), max_size=6))
 def test_no_record_that_checks_can_stop_the_ledger(
-    tmp_path_factory: pytest.TempPathFactory, said: list[tuple[int, dict[str, Any]]]
+    store: SqliteStore, said: list[tuple[int, dict[str, Any]]]
 ) -> None:
     data = b"".join(journal.frame(type_, {**GOOD, **fields}) for type_, fields in said)
-    store = SqliteStore(_folder(tmp_path_factory) / "ledger.db", clock=ManualClock())
-    reader = JournalReader("g1")
+    reader = JournalReader(f"g{next(INCARNATIONS)}")
 
     for folded in (reader.feed(data, at_ns=9, final=True), reader.finish(at_ns=9)):
         if folded:
@@ -152,8 +189,3 @@ def test_no_record_that_checks_can_stop_the_ledger(
 
     assert reader.position == store.position(reader.log)
     assert [] == store.open_exchanges(reader.log)
-    store.close()
-
-
-def _folder(factory: pytest.TempPathFactory) -> Path:
-    return factory.mktemp("ledger")

@@ -79,7 +79,7 @@ def test_committing_a_batch_does_the_same_work_however_many_came_before(tmp_path
     observed = Source.ENGINE_OBSERVED
     fold(store, [event(n, source=observed) for n in range(100)])
     small = steps(store, lambda: fold(store, [event(n, source=observed) for n in range(100, 200)]))
-    fold(store, [event(n, source=observed) for n in range(1000, 30_000)])
+    fold(store, [event(n, source=observed) for n in range(1000, 12_000)])
 
     large = steps(store, lambda: fold(store, [event(n, source=observed) for n in range(200, 300)]))
 
