@@ -129,9 +129,9 @@ def _checked_end(data: bytes, at: int) -> int | None:
     """Return the end of the complete frame at `at` whose checksum holds, else None."""
     if len(data) - at < _HEAD.size:
         return None
-    magic, type_, minor, reserved, length, crc = _HEAD.unpack_from(data, at)
+    magic, type_, minor, _, length, crc = _HEAD.unpack_from(data, at)
     end = at + _HEAD.size + length
-    if magic != MAGIC or reserved or length > MAX_PAYLOAD_BYTES or end > len(data):
+    if magic != MAGIC or length > MAX_PAYLOAD_BYTES or end > len(data):
         return None
     return end if _crc(type_, minor, data[at + _HEAD.size : end]) == crc else None
 

@@ -60,8 +60,7 @@ def opened(exchange: Exchange) -> Fields:
 
 def closed(fields: Fields, opened: Fields | None) -> Exchange:
     """Return the exchange that a close record ends; without an open one it must be `whole` by itself."""
-    said = fields.get("sent")
-    sent = Sent(said) if said in _SENT else Sent.YES
+    sent = _SENT.get(text(fields, "sent") or "", Sent.YES)
     if opened is None:
         return _exchange(fields, fields, at="opened_at_ns", sent=sent)
     return _exchange(opened, fields, at="at_ns", sent=sent)
@@ -111,7 +110,7 @@ def lost(opened: Fields, *, sent: bool, at_ns: int) -> tuple[Exchange, UsageEven
     return ended, usage(ended, close)
 
 
-_SENT = frozenset(sent.value for sent in Sent)
+_SENT = {sent.value: sent for sent in Sent}
 _COMPLETENESS = {completeness.value: completeness for completeness in Completeness}
 _OPEN_FIELDS = (
     "method",

@@ -528,7 +528,7 @@ def test_a_batch_of_nothing_is_nothing(store: Store) -> None:
 def test_a_random_history_adds_up_however_it_is_batched(reopen: Callable[[], Store]) -> None:
     """The model is a dictionary; replays, losses and their repair come in any order."""
     seed = random.randrange(2**32)
-    print("seed", seed)
+    sys.stdout.write(f"seed {seed}\n")
     rng = random.Random(seed)
     model: dict[str, int | None] = {}
     store = reopen()
@@ -602,7 +602,7 @@ while True:
 
 def test_a_killed_writer_loses_nothing_that_it_reported_and_doubles_nothing(tmp_path: Path) -> None:
     seed = random.randrange(2**32)
-    print("seed", seed)
+    sys.stdout.write(f"seed {seed}\n")
     rng = random.Random(seed)
     path = tmp_path / "ledger.db"
     path_of_code = os.pathsep.join(sys.path)
