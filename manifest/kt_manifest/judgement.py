@@ -99,7 +99,7 @@ def _kind(draft: Draft) -> Iterator[Finding]:
         yield Finding("[adapter]", "invalid_field", "no kind", wanted, 'add kind = "my-agent"')
     elif isinstance(kind, str) and not names.follows_the_pattern(kind):
         yield Finding("[adapter]", "invalid_field", f"kind = {words.shown(kind)}", wanted, "rename the kind")
-    elif kind in kinds.BUILTIN:
+    elif isinstance(kind, str) and kind in kinds.BUILTIN:
         builtin = ", ".join(sorted(kinds.BUILTIN))
         yield Finding(
             "[adapter]",
