@@ -27,6 +27,13 @@ def document(value: Any) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
+def wrapped(text: str) -> str:
+    """Return a sentence in lines as wide as the screen, so that a terminal does not break its words."""
+    from kt_cli import table, terminal
+
+    return "\n".join(table.wrap(text, terminal.width()))
+
+
 def note(text: str) -> None:
     """Write a note for people; never part of the result."""
     click.echo(text, err=True)

@@ -64,7 +64,7 @@ def show_fleet(*, as_json: bool) -> None:
     rows = [_row(entry, root) for entry in fleet["instances"]]
     output.result(table.render(TITLES, rows, width=terminal.width()))
     output.result("")
-    output.result(figures.totals(fleet["totals"]))
+    output.result(output.wrapped(figures.totals(fleet["totals"])))
     if any(str(entry["agent_home"]).startswith(root + "/") for entry in fleet["instances"]):
         output.result(f"Agent homes are below {terminal.visible(root)}")
 

@@ -27,7 +27,7 @@ def usage(name: str | None, *, as_json: bool) -> None:
     if as_json:
         output.document(answer)
     elif name is None:
-        output.result(figures.totals(answer["totals"]))
+        output.result(output.wrapped(figures.totals(answer["totals"])))
     else:
         _tell(name, answer)
 

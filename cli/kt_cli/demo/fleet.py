@@ -61,9 +61,9 @@ def members(folder: Path) -> list[Member]:
         [sys.executable, str(place.AGENTS / "reporter.py")], interactive=False, observe=False
     )
     return [
-        Member("opaque", "knows nothing of us; metered on the wire", opaque.to_json(), True),
-        Member("reporter", "prints what it used; one line twice, one broken", reporter.to_json(), False),
-        Member("both", "does both; its own figures are declared to count", _both(folder).to_json(), True),
+        Member("opaque", "knows nothing of us", opaque.to_json(), True),
+        Member("reporter", "counts for itself", reporter.to_json(), False),
+        Member("both", "does both", _both(folder).to_json(), True),
     ]
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kt_cli import figures, table, terminal
+from kt_cli import figures, output, table, terminal
 from kt_cli.commands.show import SOURCE_TITLES, source_row, sources
 from kt_cli.demo.judge import Verdict
 from kt_cli.demo.story import Outcome
@@ -17,7 +17,7 @@ def ledger(outcome: Outcome) -> str:
         "The ledger, by who counted:",
         table.render(("Agent", "Counts", *SOURCE_TITLES), rows, width=terminal.width()),
         "",
-        figures.totals(outcome.fleet["totals"]),
+        output.wrapped(figures.totals(outcome.fleet["totals"])),
         f"{DECLARED} is the agent's declared source: only that one is in the total.",
     ]
     return "\n".join(lines)
@@ -38,7 +38,7 @@ def judgement(verdict: Verdict) -> str:
         text = (
             f"✓ The provider's own log has {calls}: each is in the ledger, once, with the provider's figures."
         )
-        return terminal.coloured(text, "green")
+        return terminal.coloured(output.wrapped(text), "green")
     lines = [
         f"✗ The provider's own log has {calls}, the ledger {figures.plural(verdict.ledger_rows, 'row')}:"
     ]

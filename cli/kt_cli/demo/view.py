@@ -45,7 +45,8 @@ class Calm:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End."""
+        """End with a blank line."""
+        output.result("")
 
     def update(self, entries: Sequence[dict[str, Any]]) -> None:
         """Write the lines of the agents whose line has changed."""
