@@ -97,7 +97,9 @@ def test_a_dependency_stays_behind_its_wall(path: Path) -> None:
     outside = {top(name) for name in imports(path)} - known
 
     for dependency in outside:
-        assert dependency in WALLS, f"{where} imports {dependency}, which has no wall yet: add it here and say why"
+        assert dependency in WALLS, (
+            f"{where} imports {dependency}, which has no wall yet: add it here and say why"
+        )
         assert where.startswith(WALLS[dependency]), f"{where} imports {dependency}"
 
 
