@@ -1,0 +1,191 @@
+"""The arrows between rooms, and the walls around dependencies: what may import what, and where.
+
+An arrow or a wall changes here, with a decision in docs/decisions/, or not at all.
+"""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+ROOMS = {
+    name: REPOSITORY / name / f"kt_{name}"
+    for name in ("ledger", "manifest", "roles", "gateway", "addons", "supervisor", "cli")
+}
+
+ARROWS: dict[str, set[str]] = {
+    "ledger": set(),
+    "manifest": set(),
+    "roles": set(),
+    "gateway": {"ledger"},
+    "addons": {"gateway", "ledger"},
+    "supervisor": {"ledger", "manifest", "roles"},
+    "cli": {"ledger", "manifest", "roles", "gateway", "addons", "supervisor"},
+}
+"""Room -> the rooms it may import."""
+
+WALLS: dict[str, tuple[str, ...]] = {
+    # dependency -> the only places (path prefixes from the repository) that may import it
+    "sqlalchemy": ("ledger/kt_ledger/store/",),
+    "alembic": ("ledger/kt_ledger/store/",),
+    "genai_prices": ("ledger/kt_ledger/",),
+    "tomlkit": ("manifest/kt_manifest/",),
+    "semver": ("manifest/kt_manifest/",),
+    "pydantic": ("manifest/kt_manifest/", "supervisor/kt_supervisor/engine/"),
+    "mitmproxy": ("gateway/kt_gateway/mitm/", "addons/kt_addons/"),
+    "httptools": ("gateway/kt_gateway/",),
+    "brotli": ("gateway/kt_gateway/",),
+    "zstandard": ("gateway/kt_gateway/",),
+    "aiohttp": ("gateway/kt_gateway/", "supervisor/kt_supervisor/engine/"),
+    "psutil": ("supervisor/kt_supervisor/",),
+    "click": ("cli/kt_cli/",),
+    "rich": ("cli/kt_cli/",),
+}
+ONE_FILE = {
+    # dependency -> rooms in which exactly one file, or none, may import it
+    "aiohttp": ("gateway",),
+    "psutil": ("supervisor",),
+}
+STANDARD_LIBRARY_ONLY = ("roles/kt_roles/", "supervisor/kt_supervisor/keeper/")
+PURE_LEDGER = "ledger/kt_ledger/"
+TABLES = ("migrations/",)
+"""Path parts whose files may be longer than the wall for modules: they are data."""
+
+MODULE_LINES = 300
+FUNCTION_LINES = 60
+
+
+def sources() -> list[Path]:
+    return sorted(path for root in ROOMS.values() for path in root.rglob("*.py"))
+
+
+def place(path: Path) -> str:
+    return path.relative_to(REPOSITORY).as_posix()
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{place(path)}:{node.lineno}: imports are absolute here"
+            yield node.module or ""
+
+
+def top(name: str) -> str:
+    return name.partition(".")[0]
+
+
+@pytest.mark.parametrize("path", sources(), ids=place)
+def test_a_file_imports_only_what_its_room_may(path: Path) -> None:
+    room = place(path).partition("/")[0]
+    allowed = {f"kt_{name}" for name in ARROWS[room] | {room}}
+
+    reached = {top(name) for name in imports(path) if top(name).startswith("kt_")}
+
+    assert set() == reached - allowed
+
+
+@pytest.mark.parametrize("path", sources(), ids=place)
+def test_a_dependency_stays_behind_its_wall(path: Path) -> None:
+    where = place(path)
+    known = sys.stdlib_module_names | {f"kt_{name}" for name in ROOMS}
+
+    outside = {top(name) for name in imports(path)} - known
+
+    for dependency in outside:
+        assert dependency in WALLS, (
+            f"{where} imports {dependency}, which has no wall yet: add it here and say why"
+        )
+        assert where.startswith(WALLS[dependency]), f"{where} imports {dependency}"
+
+
+@pytest.mark.parametrize(("dependency", "rooms"), ONE_FILE.items())
+def test_some_dependencies_have_one_file_a_room(dependency: str, rooms: tuple[str, ...]) -> None:
+    for room in rooms:
+        users = [place(p) for p in ROOMS[room].rglob("*.py") if dependency in map(top, imports(p))]
+
+        assert len(users) <= 1, users
+
+
+@pytest.mark.parametrize("path", sources(), ids=place)
+def test_some_rooms_need_nothing_installed(path: Path) -> None:
+    where = place(path)
+    pure_ledger = where.startswith(PURE_LEDGER) and not where.startswith(f"{PURE_LEDGER}store/")
+    if not (where.startswith(STANDARD_LIBRARY_ONLY) or pure_ledger):
+        return
+
+    third_party = {top(n) for n in imports(path)} - sys.stdlib_module_names
+    third_party = {name for name in third_party if not name.startswith("kt_")}
+
+    assert third_party <= ({"genai_prices"} if pure_ledger else set())
+
+
+def test_the_pure_half_of_the_ledger_does_not_know_the_store() -> None:
+    pure = [p for p in ROOMS["ledger"].rglob("*.py") if not place(p).startswith(f"{PURE_LEDGER}store/")]
+
+    users = [place(p) for p in pure if any(name.startswith("kt_ledger.store") for name in imports(p))]
+
+    assert [] == users
+
+
+@pytest.mark.parametrize("path", sources(), ids=place)
+def test_modules_and_functions_stay_within_their_walls(path: Path) -> None:
+    text = path.read_text("utf-8")
+
+    long_functions = [
+        f"{node.name} ({node.end_lineno - node.lineno + 1})"
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno is not None
+        and node.end_lineno - node.lineno >= FUNCTION_LINES
+    ]
+
+    assert [] == long_functions
+    if not any(part in place(path) for part in TABLES):
+        assert text.count("\n") <= MODULE_LINES
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_introduces_itself_in_forty_lines(room: str) -> None:
+    readme = (REPOSITORY / room / "README.md").read_text("utf-8")
+
+    assert 1 <= readme.count("\n") <= 40
+
+
+BANNED = {
+    # call -> the only files that may make it
+    "time.time": ("ledger/kt_ledger/clock.py",),
+    "time.time_ns": ("ledger/kt_ledger/clock.py",),
+    "datetime.now": (),
+    "datetime.utcnow": (),
+    "asyncio.create_task": (),
+}
+
+
+@pytest.mark.parametrize("path", sources(), ids=place)
+def test_clocks_and_tasks_have_one_home(path: Path) -> None:
+    where = place(path)
+
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            call = f"{ast.unparse(node.func.value).rpartition('.')[2]}.{node.func.attr}"
+            if call in BANNED and where not in BANNED[call]:
+                raise AssertionError(f"{where}:{node.lineno} calls {call}")
+
+
+def test_nothing_names_this_machine_or_a_registry() -> None:
+    forbidden = ("/root/", "/work/", "pypi.org", "registry.npmjs", "files.pythonhosted")
+    skipped = {".git", ".venv", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis"}
+    found = []
+
+    for path in REPOSITORY.rglob("*"):
+        if skipped & set(path.parts) or not path.is_file() or path == Path(__file__):
+            continue
+        text = path.read_text("utf-8", "replace")
+        found += [f"{place(path)}: {word}" for word in forbidden if word in text]
+
+    assert [] == found
