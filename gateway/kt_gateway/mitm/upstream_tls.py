@@ -4,14 +4,15 @@ mitmproxy's TlsConfig makes a certificate authority of its own at start, which n
 """
 
 import ssl
-from typing import Any
+from pathlib import Path
 
 import certifi
 from mitmproxy import connection
 from mitmproxy.addons import tlsconfig
 from mitmproxy.proxy import layer, layers
 from mitmproxy.proxy.tunnel import TunnelState
-from mitmproxy.tls import TlsData
+
+from kt_ledger import durable
 
 ALPN = (b"http/1.1",)
 
@@ -39,7 +40,7 @@ class UpstreamTrust(tlsconfig.TlsConfig):
     name = "upstreamtrust"
 
     def __init__(self) -> None:
-        self._widened: set[int] = set()
+        """Leave out what TlsConfig prepares for interception."""
 
     def running(self) -> None:
         """Leave out what TlsConfig does for interception."""
@@ -47,16 +48,18 @@ class UpstreamTrust(tlsconfig.TlsConfig):
     def configure(self, updated: set[str]) -> None:
         """Leave out what TlsConfig does for interception."""
 
-    def tls_start_server(self, tls_start: TlsData) -> None:
-        """Give the connection a verifying context that trusts what this machine trusts."""
-        super().tls_start_server(tls_start)
-        assert tls_start.ssl_conn is not None
-        context: Any = tls_start.ssl_conn.get_context()
-        if id(context) in self._widened:
-            return  # mitmproxy caches its contexts for good
-        context.load_verify_locations(certifi.where())
-        # Honours SSL_CERT_FILE and SSL_CERT_DIR, as OpenSSL itself does.
-        system = ssl.get_default_verify_paths()
-        if system.cafile or system.capath:
-            context.load_verify_locations(system.cafile, system.capath)
-        self._widened.add(id(context))
+
+def gather_authorities(into: Path) -> str | None:
+    """Write certifi's and the system's authorities into one file, which mitmproxy takes; it takes only one.
+
+    Honours SSL_CERT_FILE and SSL_CERT_DIR, as OpenSSL itself does.
+
+    Returns:
+        The system's folder of hashed certificates, where it has one.
+    """
+    system = ssl.get_default_verify_paths()
+    bundle = Path(certifi.where()).read_bytes()
+    if system.cafile:
+        bundle += b"\n" + Path(system.cafile).read_bytes()
+    durable.replace_file(into, bundle)
+    return system.capath
