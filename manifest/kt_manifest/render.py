@@ -102,13 +102,12 @@ def render(adapter: Adapter, values: Mapping[str, Value], run: RunFacts) -> Laun
     """
     if adapter.start is None:
         raise NothingToLaunch(adapter.kind)
-    own = {key: value for key, value in values.items() if key not in ENGINE_KEYS}
     delivered = run.delivered()
-    env, notices = _environment(adapter, own, values, run)
+    env, notices = _environment(adapter, values, run)
     deliveries: list[tuple[str, Target, Value]] = [
         (rule.key, rule.target, value)
         for rule in adapter.mapping
-        if (value := delivered.get(rule.key) if rule.key in ENGINE_KEYS else own.get(rule.key)) is not None
+        if (value := delivered.get(rule.key) if rule.key in ENGINE_KEYS else values.get(rule.key)) is not None
     ]
     flags = [(key, target, value) for key, target, value in deliveries if isinstance(target, FlagTarget)]
     notices += [
@@ -138,16 +137,16 @@ def _exposure(key: str, flag: str) -> str:
 
 
 def _environment(
-    adapter: Adapter, own: Mapping[str, Value], values: Mapping[str, Value], run: RunFacts
+    adapter: Adapter, values: Mapping[str, Value], run: RunFacts
 ) -> tuple[dict[str, str], list[str]]:
     env = dict(run.base_environment)
     notices = _withhold_key(env, values.get(options.UPSTREAM_API_KEY), run)
     inherited = dict(env)
     env.update(adapter.start.env if adapter.start else {})
-    mapped = dict(_to_environment(adapter, own))
+    mapped = dict(_to_environment(adapter, values))
     passed = {
         key.removeprefix(options.PASS_THROUGH): (key, _as_text(value))
-        for key, value in own.items()
+        for key, value in values.items()
         if key.startswith(options.PASS_THROUGH)
     }
     injected = dict(_to_environment(adapter, run.delivered(), engine=True))

@@ -1,4 +1,5 @@
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -148,3 +149,30 @@ def test_no_descriptor_is_left_open(home: Path) -> None:
 def test_the_content_does_not_show_in_a_repr() -> None:
     assert "hunter2" not in repr(RenderedFile("a", "hunter2"))
     assert agent_home.HEADER.startswith("#")
+
+
+def test_a_folder_that_turns_into_a_link_at_the_worst_moment_leads_nowhere(home: Path) -> None:
+    """An agent swaps the folder as fast as it can; nothing outside is touched (removal, since it needs no fsync)."""
+    (home / "real").mkdir()
+    (home / "link").symlink_to(home.parent / "outside")
+    over = threading.Event()
+
+    def swap() -> None:
+        while not over.is_set():
+            for name in ("real", "link"):
+                (home / name).rename(home / "sub")
+                (home / "sub").rename(home / name)
+
+    agent = threading.Thread(target=swap)
+    agent.start()
+    refused = 0
+    for _ in range(8000):
+        try:
+            write_files(home, [RenderedFile("sub/victim", "")])
+        except RenderRefused:
+            refused += 1
+    over.set()
+    agent.join(timeout=30)
+
+    assert refused
+    assert (home.parent / "outside" / "victim").read_text() == OURS + "untouched"

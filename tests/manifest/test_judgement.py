@@ -151,7 +151,7 @@ def test_all_faults_are_given_in_the_order_of_judgement(blocks: dict[str, str]) 
         ("01.0.0", False),
         ("1.0.0-", False),
         ("1.0.0.0", False),
-        ("1.٠.0", False),
+        ("1.1٠.0", False),
         ("9" * 5000 + ".0.0", False),
         ("", False),
     ],
