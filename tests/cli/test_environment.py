@@ -44,7 +44,7 @@ def test_a_state_directory_that_cannot_be_meant_is_refused(variables: dict[str, 
     with pytest.raises(Failure, match=words) as caught:
         environment.state_dir(variables, platform="linux")
 
-    assert caught.value.exit_code == 2
+    assert 2 == caught.value.exit_code
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ def test_every_code_has_a_meaning() -> None:
 
 
 def test_0_is_done(kt: Any) -> None:
-    assert kt("agent", "list").code == exit_codes.DONE
+    assert exit_codes.DONE == kt("agent", "list").code
 
 
 def test_1_is_an_invalid_manifest(kt: Any, tmp_path: Path) -> None:
@@ -21,13 +21,13 @@ def test_1_is_an_invalid_manifest(kt: Any, tmp_path: Path) -> None:
 
     done = kt("agent", "register", "x", "--manifest", str(tmp_path))
 
-    assert done.code == exit_codes.FAILED
+    assert exit_codes.FAILED == done.code
     assert "[adapter]" in done.err
     assert not kt.state.exists()
 
 
 def test_2_is_an_unknown_flag(kt: Any) -> None:
-    assert kt("agent", "list", "--colour").code == exit_codes.USAGE
+    assert exit_codes.USAGE == kt("agent", "list", "--colour").code
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,8 @@ def test_fifty_commands_at_once_start_one_engine(kt: Any) -> None:
 
     answers = [json.loads(process.communicate(timeout=100)[0]) for process in running]
 
-    assert len({answer["pid"] for answer in answers}) == 1
-    assert sum(answer["started"] for answer in answers) == 1
+    assert 1 == len({answer["pid"] for answer in answers})
+    assert 1 == sum(answer["started"] for answer in answers)
     assert [answers[0]["pid"]] == engines(kt.state)
 
 
@@ -53,19 +53,19 @@ def test_an_engine_outlives_its_command_in_a_session_of_its_own(kt: Any) -> None
 def test_the_state_directory_is_for_its_owner_only(kt: Any) -> None:
     kt("engine", "start")
 
-    assert kt.state.stat().st_mode & 0o777 == 0o700
-    assert (kt.state / "engine.log").stat().st_mode & 0o777 == 0o600
+    assert 0o700 == kt.state.stat().st_mode & 0o777
+    assert 0o600 == (kt.state / "engine.log").stat().st_mode & 0o777
 
 
 def test_a_stopped_engine_is_started_again_by_the_next_verb(kt: Any) -> None:
     kt("engine", "start")
     kt("engine", "stop")
-    assert engines(kt.state) == []
+    assert [] == engines(kt.state)
 
     done = kt("agent", "list")
 
     assert (done.code, done.out) == (0, "No agents yet.\n")
-    assert len(engines(kt.state)) == 1
+    assert 1 == len(engines(kt.state))
 
 
 def test_the_document_of_an_empty_fleet_is_the_engines_own(kt: Any) -> None:
@@ -85,7 +85,7 @@ def test_an_engine_that_does_not_start_tells_why(tmp_path: Path) -> None:
     with pytest.raises(Failure, match="the engine did not start") as caught:
         ignition.ensure(layout)
 
-    assert caught.value.exit_code == 1
+    assert 1 == caught.value.exit_code
     assert "engine.lock" in str(caught.value)
 
 
@@ -102,6 +102,6 @@ def test_a_very_long_state_directory_works(kt: Any, tmp_path: Path) -> None:
 
     done = kt("engine", "start", env=here)
 
-    assert done.code == 0, done.err
+    assert 0 == done.code, done.err
     assert Link(deep / "engine.sock").answers()
-    assert kt("engine", "stop", "--all", env=here).code == 0
+    assert 0 == kt("engine", "stop", "--all", env=here).code

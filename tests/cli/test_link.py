@@ -31,7 +31,7 @@ def test_a_stale_socket_counts_as_away(tmp_path: Path, script: Any, kt: Any) -> 
 def test_every_framing_is_read(script: Any, kt: Any, pieces: list[bytes]) -> None:
     script.answer(*pieces)
 
-    assert Link(kt.state / "engine.sock").ask("GET", "/v1/engine") == {"a": 1}
+    assert {"a": 1} == Link(kt.state / "engine.sock").ask("GET", "/v1/engine")
 
 
 def test_a_body_goes_out_as_json_with_its_length(script: Any, kt: Any) -> None:
@@ -41,7 +41,7 @@ def test_a_body_goes_out_as_json_with_its_length(script: Any, kt: Any) -> None:
 
     head, _, body = script.heads[0].partition(b"\r\n\r\n")
     assert b"content-length: %d" % len(body) in head
-    assert body == b'{"name": "\\u00e4\\udcff"}'
+    assert b'{"name": "\\u00e4\\udcff"}' == body
 
 
 def test_a_refusal_carries_its_exit_code(script: Any, kt: Any) -> None:
@@ -70,7 +70,7 @@ def test_an_answer_that_is_cut_or_garbled_is_said_so(script: Any, kt: Any, piece
     with pytest.raises(Failure, match="went away in mid-answer") as caught:
         Link(kt.state / "engine.sock").ask("GET", "/v1/agents")
 
-    assert caught.value.exit_code == 1
+    assert 1 == caught.value.exit_code
 
 
 def test_an_engine_that_hangs_is_not_waited_for_for_ever(script: Any, kt: Any) -> None:
@@ -86,7 +86,7 @@ def test_lines_come_whole_however_they_are_cut(script: Any, kt: Any) -> None:
         b"3\r\n:2}\r\n0\r\n\r\n",
     )
 
-    assert list(Link(kt.state / "engine.sock").lines("/v1/agents/x/logs")) == [{"a": 1}, {"b": 2}]
+    assert [{"a": 1}, {"b": 2}] == list(Link(kt.state / "engine.sock").lines("/v1/agents/x/logs"))
 
 
 def test_a_path_longer_than_a_socket_address_is_reached(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ LIMIT_CPU_S = 0.150
 def test_without_a_verb_it_explains_itself(kt: Any) -> None:
     done = kt()
 
-    assert done.code == 0
+    assert 0 == done.code
     assert "kt demo" in done.out and "Usage: kt" in done.out
 
 
@@ -42,7 +42,7 @@ def test_without_a_verb_it_explains_itself(kt: Any) -> None:
 def test_every_verb_teaches_by_example(kt: Any, words: tuple[str, ...]) -> None:
     done = kt(*words, "--help")
 
-    assert done.code == 0
+    assert 0 == done.code
     assert re.search(rf"Examples?:\n +(\w+=\S+ )?kt {' '.join(words)}", done.out)
     assert max(map(len, done.out.splitlines())) <= 100
 
@@ -63,13 +63,13 @@ def test_a_group_without_a_verb_prints_its_help(kt: Any, words: tuple[str, ...])
 def test_shells_get_their_completions(kt: Any) -> None:
     asked = {"_KT_COMPLETE": "bash_complete", "COMP_WORDS": "kt agent st", "COMP_CWORD": "2"}
 
-    assert kt(env=asked).out.split() == ["plain,start", "plain,stop"]
+    assert ["plain,start", "plain,stop"] == kt(env=asked).out.split()
 
 
 def test_it_says_which_version_it_is(kt: Any) -> None:
     done = kt("--version")
 
-    assert done.code == 0
+    assert 0 == done.code
     assert re.fullmatch(r"kt (\d+\.\d+\.\d+\S*|unknown .*)\n", done.out)
 
 
@@ -116,7 +116,7 @@ def test_the_fast_path_imports_nothing_slow(kt: Any, script: Any) -> None:
         [sys.executable, "-c", probe], capture_output=True, text=True, env=kt.environment(), timeout=60
     )
 
-    assert done.stderr == "[]"
+    assert "[]" == done.stderr
     assert "bot" in done.stdout
 
 
@@ -125,7 +125,7 @@ def cpu_s(command: list[str], environment: dict[str, str]) -> float:
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
+    assert 0 == process.returncode
     return usage.ru_utime + usage.ru_stime
 
 
@@ -154,7 +154,7 @@ def test_a_reader_that_leaves_is_no_error(kt: Any, script: Any) -> None:
     first = process.stdout.readline()
     process.stdout.close()
 
-    assert first == b"2026-01-01T00:00:00Z [agent-out] hello\n"
+    assert b"2026-01-01T00:00:00Z [agent-out] hello\n" == first
     assert (process.wait(30), process.stderr.read()) == (0, b"")
     process.stderr.close()
 
@@ -206,7 +206,7 @@ def test_an_error_of_our_own_is_one_sentence(kt: Any, script: Any) -> None:
 
     done = kt("agent", "list")
 
-    assert done.code == 1
+    assert 1 == done.code
     assert done.err.startswith("kt: unexpected KeyError") and "Traceback" not in done.err
 
 
@@ -256,7 +256,7 @@ def test_a_question_is_asked_again_where_the_engine_died_over_it(kt: Any, script
     script.answer(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{")
     script.answer_json(200, FLEET)
 
-    assert json.loads(kt("agent", "list", "--json").out) == FLEET
+    assert FLEET == json.loads(kt("agent", "list", "--json").out)
 
 
 def test_an_order_is_not_given_twice(kt: Any, script: Any) -> None:
@@ -265,15 +265,15 @@ def test_an_order_is_not_given_twice(kt: Any, script: Any) -> None:
 
     done = kt("agent", "start", "x")
 
-    assert done.code == 1
+    assert 1 == done.code
     assert "may have been done" in done.err
-    assert len(script.heads) == 1
+    assert 1 == len(script.heads)
 
 
 def test_json_is_the_engines_own_document(kt: Any, script: Any) -> None:
     script.answer_json(200, FLEET)
 
-    assert json.loads(kt("agent", "list", "--json").out) == FLEET
+    assert FLEET == json.loads(kt("agent", "list", "--json").out)
 
 
 def test_the_state_directory_may_not_be_ours(tmp_path: Path, kt: Any) -> None:
@@ -281,6 +281,6 @@ def test_the_state_directory_may_not_be_ours(tmp_path: Path, kt: Any) -> None:
 
     done = kt("agent", "register", "x", "--kind", "mock")
 
-    assert done.code == 1
+    assert 1 == done.code
     assert "cannot use the state directory" in done.err
-    assert kt.state.read_text() == "a file"
+    assert "a file" == kt.state.read_text()

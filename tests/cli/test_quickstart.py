@@ -38,11 +38,11 @@ def test_every_command_of_the_quickstart_works(kt: Any, provider: ProviderProces
         timeout=100,
     )
 
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert 0 == done.returncode, done.stdout + done.stderr
     _, registered, looked, _, metered, configured, ended = done.stdout.split(MARK)
     assert "Registered counter" in registered and "running" in registered
     assert "in 200 / out 42" in looked and "[agent-out] thinking" in looked
     assert "[agent-out] The ledger counts" in metered and "in 640 / out 32" in metered
     assert "-hello-" in configured and "no longer set" in configured
     assert "stopped" in ended and "Engine stopped" in ended
-    assert [call.model for call in provider.calls()] == ["demo/answer"]
+    assert ["demo/answer"] == [call.model for call in provider.calls()]

@@ -26,12 +26,12 @@ def test_only_colours_and_text_reach_a_terminal(text: str, expected: str) -> Non
 
 
 def test_without_colour_not_even_colours_do() -> None:
-    assert terminal.log_line("\x1b[31mred\x1b[0m", colour=False) == "red"
+    assert "red" == terminal.log_line("\x1b[31mred\x1b[0m", colour=False)
 
 
 def test_output_that_is_no_terminal_gets_no_colour() -> None:
-    assert terminal.coloured("running", "green") == "running"
+    assert "running" == terminal.coloured("running", "green")
 
 
 def test_a_lone_surrogate_is_written_out() -> None:
-    assert terminal.visible("a\udcff") == "a\\udcff"
+    assert "a\\udcff" == terminal.visible("a\udcff")

@@ -67,7 +67,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
             timeout=60,
             stdin=subprocess.DEVNULL,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert 0 == done.returncode, done.stdout + done.stderr
         return done.stdout
 
     with ProviderProcess(REPOSITORY / "fixtures", root / "provider.log") as provider:

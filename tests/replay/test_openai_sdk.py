@@ -52,14 +52,14 @@ def test_an_sdk_sees_the_same_objects_as_without_us(
 
     assert direct == metered
     row = stage.row_of(f"demo/{case}@sdk-{mark}")
-    assert row["completeness"] == "exact"
+    assert "exact" == row["completeness"]
 
 
 def test_an_sdk_sees_a_cut_stream_as_an_error(stage: Any) -> None:
     with pytest.raises(openai.APIConnectionError):
         sync_answer(f"{stage.origin}/v1", "demo/cut@sdk-cut", {"stream": True})
 
-    assert stage.row_of("demo/cut@sdk-cut")["completeness"] == "unknown"
+    assert "unknown" == stage.row_of("demo/cut@sdk-cut")["completeness"]
 
 
 def test_fifty_calls_at_once_are_fifty_rows(stage: Any) -> None:
@@ -71,7 +71,7 @@ def test_fifty_calls_at_once_are_fifty_rows(stage: Any) -> None:
 
     calls = settled(stage, "@crowd-")
     verdict = judge.judge(calls, [row for row in stage.rows() if "@crowd-" in str(row["model_asked"])])
-    assert verdict.provider_calls == 50
+    assert 50 == verdict.provider_calls
     assert verdict.agrees, verdict
 
 

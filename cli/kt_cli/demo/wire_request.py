@@ -134,11 +134,4 @@ async def _take(reader: asyncio.StreamReader, count: int, kept: bytearray) -> No
 def _plain(body: bytes, encoding: str) -> bytes:
     if encoding in ("gzip", "x-gzip", "deflate"):
         return zlib.decompress(body, 47)
-    if encoding == "zstd":
-        import zstandard
-
-        try:
-            return zstandard.ZstdDecompressor().decompressobj().decompress(body)
-        except zstandard.ZstdError as error:
-            raise ValueError("not zstd") from error
     return body

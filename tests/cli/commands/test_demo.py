@@ -33,8 +33,8 @@ def test_the_demo_is_right_and_leaves_nothing(kt: Any, tmp_path: Path) -> None:
     assert "each is in the ledger, once, with the provider's figures" in done.out
     assert "\x1b" not in done.out
     assert max(map(len, done.out.splitlines())) <= 100
-    assert list(tmp_path.glob("kt-demo-*")) == []
-    assert left_behind(str(tmp_path)) == []
+    assert [] == list(tmp_path.glob("kt-demo-*"))
+    assert [] == left_behind(str(tmp_path))
     assert not kt.state.exists()
 
 
@@ -42,7 +42,7 @@ def test_the_demo_as_json_is_one_document(kt: Any, tmp_path: Path) -> None:
     done = kt("demo", "--json", env={"TMPDIR": str(tmp_path)})
 
     document = json.loads(done.out)
-    assert done.code == 0
+    assert 0 == done.code
     assert document["provider"]["agrees"] is True
     assert 8 == document["provider"]["provider_calls"] == document["provider"]["ledger_rows"]
     entries = {entry["name"]: entry for entry in document["fleet"]["instances"]}
@@ -65,7 +65,7 @@ def test_a_state_directory_that_is_kept_can_be_looked_at(kt: Any, tmp_path: Path
     done = kt("agent", "list", env={"KTESIO_STATE_DIR": str(kept)})
 
     kt("engine", "stop", "--all", env={"KTESIO_STATE_DIR": str(kept)})
-    assert done.code == 0
+    assert 0 == done.code
     assert "opaque" in done.out and "both" in done.out
 
 
@@ -74,7 +74,7 @@ def test_a_directory_with_something_in_it_is_refused(kt: Any, tmp_path: Path) ->
 
     done = kt("demo", "--state-dir", str(tmp_path))
 
-    assert done.code == 2
+    assert 2 == done.code
     assert "is not empty" in done.err
 
 
@@ -90,9 +90,9 @@ def test_an_interrupted_demo_cleans_up(kt: Any, tmp_path: Path, name: signal.Sig
     process.send_signal(name)
     process.communicate(timeout=LIMIT_S)
 
-    assert process.returncode == 130
-    assert list(tmp_path.glob("kt-demo-*")) == []
-    assert left_behind(str(tmp_path)) == []
+    assert 130 == process.returncode
+    assert [] == list(tmp_path.glob("kt-demo-*"))
+    assert [] == left_behind(str(tmp_path))
 
 
 def test_on_a_terminal_it_draws(kt: Any, tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_on_a_terminal_it_draws(kt: Any, tmp_path: Path) -> None:
 
     seen = _all(master)
 
-    assert process.wait(LIMIT_S) == 0
+    assert 0 == process.wait(LIMIT_S)
     assert "\x1b[" in seen and "opaque" in seen
 
 

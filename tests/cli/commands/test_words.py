@@ -94,7 +94,7 @@ def test_register_sends_the_frozen_adapter_and_shows_what_it_can(script: Any, kt
     adapter = snapshot.Adapter.from_json(body["adapter"])
     assert (line, body["name"]) == ("POST /v1/agents", "bot")
     assert snapshot.Template(exec="prog", args=("-v", "--", "--json")) == adapter.start
-    assert done.code == 0
+    assert 0 == done.code
     assert "Registered bot (kind command).\nAgent Home: /state/agents/bot\n" in done.out
     assert "Capabilities for bot (OS: " in done.out
     assert "Next: kt agent start bot" in done.err
@@ -118,7 +118,7 @@ def test_show_tells_state_sources_and_cause(script: Any, kt: Any, asked: Any) ->
 
     done = kt("agent", "show", "bot")
 
-    assert asked()[0] == "GET /v1/agents/bot"
+    assert "GET /v1/agents/bot" == asked()[0]
     assert "Runtime status for bot" in done.out
     assert "cumulative ≥ in 1,200 / out 34 (+2 unmeasured calls)" in " ".join(done.out.split())
     assert ["engine-observed", "5", "3", "0", "2", "1,200", "34"] in [
@@ -134,7 +134,7 @@ def test_usage_shows_both_witnesses_and_no_sum_of_them(script: Any, kt: Any, ask
 
     done = kt("agent", "usage", "bot")
 
-    assert asked()[0] == "GET /v1/agents/bot/usage"
+    assert "GET /v1/agents/bot/usage" == asked()[0]
     assert "1,209" not in done.out
     assert ["self-reported", "1", "1", "0", "0", "9", "1"] in [line.split() for line in done.out.splitlines()]
 
@@ -160,7 +160,7 @@ def test_stop_passes_the_time_it_may_take(
     done = kt("agent", "stop", "bot", *words)
 
     assert ("POST /v1/agents/bot/stop", {"timeout_s": expected}) == asked()
-    assert done.out == "stopped\n"
+    assert "stopped\n" == done.out
 
 
 @pytest.mark.parametrize(
@@ -211,8 +211,8 @@ def test_config_get_quotes_its_key_and_shows_where_values_come_from(script: Any,
 
     done = kt("agent", "config", "get", "bot", "agent.A&B", "--reveal")
 
-    assert asked()[0] == "GET /v1/agents/bot/config?key=agent.A%26B&reveal=1"
-    assert done.out.splitlines()[2].split() == ["agent.A&B", "v", "no", "instance"]
+    assert "GET /v1/agents/bot/config?key=agent.A%26B&reveal=1" == asked()[0]
+    assert ["agent.A&B", "v", "no", "instance"] == done.out.splitlines()[2].split()
 
 
 def test_config_unset_names_its_key(script: Any, kt: Any, asked: Any) -> None:
@@ -220,7 +220,7 @@ def test_config_unset_names_its_key(script: Any, kt: Any, asked: Any) -> None:
 
     kt("agent", "config", "unset", "bot", "model")
 
-    assert asked()[0] == "DELETE /v1/agents/bot/config?key=model"
+    assert "DELETE /v1/agents/bot/config?key=model" == asked()[0]
 
 
 def test_notices_of_the_engine_go_to_standard_error(script: Any, kt: Any, asked: Any) -> None:
@@ -228,8 +228,8 @@ def test_notices_of_the_engine_go_to_standard_error(script: Any, kt: Any, asked:
 
     done = kt("agent", "start", "bot", "--json")
 
-    assert done.err == "kt: the port was taken: now 23456\n"
-    assert json.loads(done.out)["state"] == "running"
+    assert "kt: the port was taken: now 23456\n" == done.err
+    assert "running" == json.loads(done.out)["state"]
 
 
 def test_logs_into_a_pipe_are_what_the_agent_wrote(script: Any, kt: Any, asked: Any) -> None:
@@ -237,11 +237,11 @@ def test_logs_into_a_pipe_are_what_the_agent_wrote(script: Any, kt: Any, asked: 
 
     done = kt("agent", "logs", "bot")
 
-    assert asked()[0] == "GET /v1/agents/bot/logs?follow=0"
-    assert done.out.splitlines() == [
+    assert "GET /v1/agents/bot/logs?follow=0" == asked()[0]
+    assert [
         "2026-01-01T00:00:00Z [agent-out] \x1b[31mred\x1b[2J",
         "2026-01-01T00:00:01Z [agent-err] plain",
-    ]
+    ] == done.out.splitlines()
 
 
 def test_logs_as_json_are_ndjson(script: Any, kt: Any, asked: Any) -> None:
@@ -249,7 +249,7 @@ def test_logs_as_json_are_ndjson(script: Any, kt: Any, asked: Any) -> None:
 
     done = kt("agent", "logs", "bot", "-f", "--json")
 
-    assert [json.loads(line) for line in done.out.splitlines()] == LINES
+    assert LINES == [json.loads(line) for line in done.out.splitlines()]
     assert "no longer runs" in done.err
 
 
@@ -287,7 +287,7 @@ def test_engine_stop_all_says_all(script: Any, kt: Any, asked: Any) -> None:
 
     done = kt("engine", "stop", "--all")
 
-    assert asked() == ("POST /v1/engine/stop", {"all": True})
+    assert ("POST /v1/engine/stop", {"all": True}) == asked()
     assert "with all agents and the gateway" in done.out
 
 
@@ -295,14 +295,14 @@ def test_engine_stop_all_says_all(script: Any, kt: Any, asked: Any) -> None:
 def test_a_stopped_engine_is_said_to_be_so_and_not_started(kt: Any, words: tuple[str, ...]) -> None:
     done = kt("engine", *words)
 
-    assert done.code == 0
+    assert 0 == done.code
     assert "Engine not running." in done.out
     assert not kt.state.exists()
-    assert json.loads(kt("engine", *words, "--json").out) == {
+    assert {
         "schema_version": 1,
         "running": False,
         "state_dir": str(kt.state),
-    }
+    } == json.loads(kt("engine", *words, "--json").out)
 
 
 @pytest.mark.parametrize("words", [("list",), ("usage",)])
@@ -310,6 +310,6 @@ def test_an_unused_place_holds_an_empty_fleet_and_stays_unused(kt: Any, words: t
     done = kt("agent", *words)
     document = json.loads(kt("agent", *words, "--json").out)
 
-    assert done.code == 0
+    assert 0 == done.code
     assert (document["schema_version"], document["totals"]["total_input_tokens"]) == (2, 0)
     assert not kt.state.exists()

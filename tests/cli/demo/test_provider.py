@@ -47,10 +47,10 @@ def test_the_usage_event_is_sent_only_where_it_was_asked_for(provider: ProviderP
     provider.stop()
     assert case.expect.agent_body == direct
     assert case.response.body == metered
-    assert [(call.include_usage, call.input_tokens) for call in provider.calls()] == [
+    assert [
         (False, None),
         (True, 1200),
-    ]
+    ] == [(call.include_usage, call.input_tokens) for call in provider.calls()]
 
 
 def test_what_follows_the_mark_in_a_model_tells_calls_apart(provider: ProviderProcess) -> None:
@@ -85,7 +85,7 @@ def test_one_connection_serves_many_calls(provider: ProviderProcess) -> None:
         connection.request("POST", "/v1/chat/completions", json.dumps({"model": f"demo/answer@{number}"}))
         connection.getresponse().read()
 
-    assert [call.model for call in provider.calls()] == ["demo/answer@0", "demo/answer@1", "demo/answer@2"]
+    assert ["demo/answer@0", "demo/answer@1", "demo/answer@2"] == [call.model for call in provider.calls()]
 
 
 def test_chunked_requests_and_expect_100_are_read(provider: ProviderProcess) -> None:
@@ -102,7 +102,7 @@ def test_chunked_requests_and_expect_100_are_read(provider: ProviderProcess) -> 
 
     assert first.startswith(b"HTTP/1.1 100 ")
     assert CASES["demo/answer"].response.body in rest
-    assert [call.request_bytes for call in provider.calls()] == [23]
+    assert [23] == [call.request_bytes for call in provider.calls()]
 
 
 @pytest.mark.parametrize(
@@ -114,13 +114,13 @@ def test_what_is_no_request_gets_a_400_and_no_call(provider: ProviderProcess, ga
         answer = client.recv(65536)
 
     assert answer.startswith(b"HTTP/1.1 400 ")
-    assert provider.calls() == []
+    assert [] == provider.calls()
 
 
 def test_an_unknown_model_is_a_404_that_names_the_cases(provider: ProviderProcess) -> None:
     answer = ask(provider, "no-such-model")
 
-    assert answer.status == 404
+    assert 404 == answer.status
     assert "demo/story" in json.load(answer)["error"]["message"]
 
 
@@ -152,7 +152,7 @@ def test_it_ends_with_whoever_started_it(tmp_path: Path) -> None:
 
     process.stdin.close()
 
-    assert process.wait(20) == 0
+    assert 0 == process.wait(20)
     process.stdout.close()
 
 
@@ -182,4 +182,4 @@ def test_a_torn_last_line_of_the_log_is_left_out(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(b'{"event": "rec')
 
-    assert [call.id for call in provider_log.read(path)] == ["a"]
+    assert ["a"] == [call.id for call in provider_log.read(path)]
