@@ -37,8 +37,10 @@ def as_asked(case: Case, *, include_usage: bool) -> Case:
     """Return `case` as the provider would answer it: without the usage event where only a meter would ask for it."""
     if include_usage or case.expect.agent != "usage_event_withheld":
         return case
-    kept = (event for event in events(case.response.body) if not is_usage_event(event))
-    return replace(case, response=replace(case.response, body=b"".join(kept)))
+    kept = case.expect.agent_body
+    if kept is None:
+        kept = b"".join(event for event in events(case.response.body) if not is_usage_event(event))
+    return replace(case, response=replace(case.response, body=kept))
 
 
 def reported_usage(body: bytes) -> dict[str, Any] | None:
