@@ -25,3 +25,11 @@ class LazyGroup(click.Group):
         module, _, attribute = self._sources[cmd_name].partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that `args` begin with; the refusal of an unknown one names those that there are."""
+        if args and not args[0].startswith("-") and args[0] not in self._sources:
+            ctx.fail(f"got the verb {args[0]!r}, wanted one of: {', '.join(self._sources)}")
+        return super().resolve_command(ctx, args)

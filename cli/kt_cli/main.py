@@ -74,8 +74,8 @@ def cli(ctx: click.Context) -> None:
 
     \b
     Begin here:
-      kt demo                                       three agents, no key, no network, 20 seconds
-      kt agent register bot --manifest ./my-agent   or: --kind command -- my-program --flag
+      kt demo                                       (no key, no network)
+      kt agent register bot --manifest ./my-agent   (or: --kind command -- prog)
       kt agent start bot
       kt agent usage bot
 
@@ -116,9 +116,9 @@ def agent(ctx: click.Context) -> None:
 )
 @click.pass_context
 def engine(ctx: click.Context) -> None:
-    """Look after the engine: the process behind all commands, one per state directory.
+    """Look after the engine, the process behind all verbs.
 
-    Every command that needs it starts it; agents live on when it stops.
+    There is one per state directory. Every verb that needs it starts it; agents live on when it stops.
 
     \b
     Example:

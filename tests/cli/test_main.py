@@ -44,7 +44,7 @@ def test_every_verb_teaches_by_example(kt: Any, words: tuple[str, ...]) -> None:
 
     assert 0 == done.code
     assert re.search(rf"Examples?:\n +(\w+=\S+ )?kt {' '.join(words)}", done.out)
-    assert max(map(len, done.out.splitlines())) <= 100
+    assert max(map(len, done.out.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("words", [("agent",), ("engine",), ("agent", "config")], ids=" ".join)
@@ -58,6 +58,10 @@ def test_a_group_without_a_verb_prints_its_help(kt: Any, words: tuple[str, ...])
 
     assert (done.code, done.err) == (0, "")
     assert "Commands:" in done.out
+
+
+def test_an_unknown_verb_is_answered_with_those_there_are(kt: Any) -> None:
+    assert "got the verb 'lst', wanted one of: register, list, show" in kt("agent", "lst").err
 
 
 def test_shells_get_their_completions(kt: Any) -> None:

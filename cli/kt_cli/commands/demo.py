@@ -26,7 +26,8 @@ def demo(*, state_dir: Path | None, as_json: bool) -> int:
     \b
     Examples:
       kt demo
-      kt demo --state-dir /tmp/kt-demo     afterwards: KTESIO_STATE_DIR=/tmp/kt-demo kt agent list
+      kt demo --state-dir /tmp/kt-demo
+      KTESIO_STATE_DIR=/tmp/kt-demo kt agent list
     """
     from kt_cli.demo import place, story
 

@@ -12,7 +12,9 @@ from kt_cli.commands.fleet import STATE_COLOURS
 @click.argument("name")
 @output.json_option
 def show(name: str, *, as_json: bool) -> None:
-    """Show one agent: what it can do, its state, its usage by source, and why it failed.
+    """Show all that is known of one agent.
+
+    What it can do, its state, its usage by source, and why it failed.
 
     \b
     Examples:
