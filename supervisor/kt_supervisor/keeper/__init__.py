@@ -6,12 +6,14 @@ protocol 1) on standard input, which the engine then closes:
     {protocol, run_id, instance_id, name, state_dir, argv, env, cwd, interactive,
      engine_command, engine_env, lend_from, segment_limit_bytes, gateway_grace_s?, sweep_grace_s?}
 
-`specification.build` makes it. `argv[0]` is already an absolute path. `lend_from` is the gateway's lend socket or null: the keeper borrows the
-instance's listening socket there before it spawns the agent. Nothing of the specification is written to disk.
-`gateway_grace_s` (60): how long connections may queue while no gateway uses the listening socket, before they are reset.
-`sweep_grace_s` (1): how long what is left of the tree may take to end once the agent has ended by itself.
+`specification.build` makes it. `argv[0]` is already an absolute path. `lend_from` is the gateway's lend socket or null:
+the keeper borrows the instance's listening socket there before it spawns the agent. `gateway_grace_s` (60): how long
+connections may queue while no gateway uses that socket, before they are reset. `sweep_grace_s` (1): how long what is
+left of the tree may take to end once the agent has ended by itself. Nothing of the specification is written to disk.
+
 The folder `runs/<run id>/` exists (0700) before. The keeper ends with 0, or at once with 2 (specification or folder
-unusable) or 3 (the Run's lock is taken), the reason then on its standard error.
+unusable) or 3 (the Run's lock is taken), the reason then on its standard error. The agent gets descriptors 0, 1, 2 and,
+as 3, the Run's lock.
 
 Files, all in `runs/<run id>/` (`kt_ledger.layout`):
 
@@ -21,8 +23,8 @@ Files, all in `runs/<run id>/` (`kt_ledger.layout`):
                 survivors: [pid...], ended_at_ns, out: {segment, offset}, err: {segment, offset}}
 
 `run.json` is there before the agent's first instruction; after a failed exec it stands beside an `exit.json` with
-`spawn_error`, a sentence. `forced`: something had to be killed. `exit.json` appears atomically, after both streams have been drained and the tree is empty (or its survivors are
-named); the ends of both logs are in it.
+`spawn_error`, a sentence. `exit.json` appears atomically, after both streams have been drained and the tree is empty
+(or its survivors are named); the ends of both logs are in it. `forced`: something had to be killed.
 
 Control: `keeper.sock`, lines of JSON. Any connection may ask:
 
