@@ -60,7 +60,9 @@ class Gateway:
             on_progress=self._progressed,
         )
         self._dispatcher = Dispatcher()
-        self._master, self._servers = proxy_master.make(self._dispatcher)
+        self._master, self._servers = proxy_master.make(
+            self._dispatcher, authorities=files.root / "authorities.pem"
+        )
         self._admin = admin.Admin(self, uid=os.getuid())
         self._lending = LendingServer(self._lendable, uid=os.getuid())
 
