@@ -22,7 +22,7 @@ from kt_addons import identity, proxy_master
 from kt_addons.dispatcher import Dispatcher
 from kt_addons.instance_meter import InstanceMeter
 from kt_gateway import admin, failpoints
-from kt_gateway.http1.door import UpstreamInvalid
+from kt_gateway.http1.door import RulesInvalid
 from kt_gateway.journal.writer import JournalWriter
 from kt_gateway.lending_server import LendingServer
 from kt_gateway.mitm import mode
@@ -60,7 +60,9 @@ class Gateway:
             on_progress=self._progressed,
         )
         self._dispatcher = Dispatcher()
-        self._master, self._servers = proxy_master.make(self._dispatcher)
+        self._master, self._servers = proxy_master.make(
+            self._dispatcher, authorities=files.root / "authorities.pem"
+        )
         self._admin = admin.Admin(self, uid=os.getuid())
         self._lending = LendingServer(self._lendable, uid=os.getuid())
 
@@ -99,10 +101,12 @@ class Gateway:
                 raise admin.ListenerInvalid("this gateway is draining: ask the one that follows")
             try:
                 return await self._put(listener)
-            except UpstreamInvalid as error:
+            except RulesInvalid as error:
                 raise admin.ListenerInvalid(str(error)) from error
 
     async def _put(self, listener: messages.Listener) -> int:
+        if not isinstance(listener.port, int) or not 0 <= listener.port <= 65535:
+            raise admin.ListenerInvalid(f"got port {listener.port!r}, wanted a number up to 65535")
         known = self._dispatcher.meters.get(listener.instance_id)
         if known is not None and known.door.listener.port == listener.port:
             known.replace(listener)
@@ -117,7 +121,7 @@ class Gateway:
                 time_source=clock.SystemClock(),
                 new_id=ids.new_id,
             )
-        except UpstreamInvalid:
+        except RulesInvalid:
             endpoint.close()
             raise
         if known is not None:

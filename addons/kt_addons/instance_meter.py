@@ -46,7 +46,7 @@ class InstanceMeter:
         """Take the rules and the bound socket (ours from now on).
 
         Raises:
-            UpstreamInvalid: the message's upstream is no absolute http(s) URL.
+            RulesInvalid: the message's upstream is no absolute http(s) URL.
         """
         self.instance_id = listener.instance_id
         self.door = door.Door(listener)
@@ -66,7 +66,7 @@ class InstanceMeter:
         return mode.spec(self.instance_id, self.door.listener.port)
 
     def replace(self, listener: messages.Listener) -> None:
-        """Take new rules; the next request passes through them. Raises UpstreamInvalid and changes nothing."""
+        """Take new rules; the next request passes through them. Raises RulesInvalid and changes nothing."""
         self.door = door.Door(listener)
 
     # -- hooks -------------------------------------------------------------------------------------------------

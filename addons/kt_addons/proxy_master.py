@@ -4,12 +4,14 @@ None of mitmproxy's default addons: no recording, no onboarding page, no termina
 silent calls are never cut (`tcp_timeout`).
 """
 
+from pathlib import Path
+
 from mitmproxy import master, options
 from mitmproxy.addons import core, proxyserver
 from mitmproxy.proxy import mode_specs, server_hooks
 
 from kt_addons.dispatcher import Dispatcher
-from kt_gateway.mitm.upstream_tls import UpstreamTrust
+from kt_gateway.mitm.upstream_tls import UpstreamTrust, gather_authorities
 
 NEVER_S = 10 * 365 * 86400
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -36,12 +38,16 @@ class Proxyserver(proxyserver.Proxyserver):
         await self.servers.update([mode_specs.ProxyMode.parse(spec) for spec in specs])
 
 
-def make(dispatcher: Dispatcher) -> tuple[master.Master, Proxyserver]:
-    """Return a master inside the running loop, and its proxy server."""
+def make(dispatcher: Dispatcher, *, authorities: Path) -> tuple[master.Master, Proxyserver]:
+    """Return a master inside the running loop, and its proxy server; `authorities` is a file of ours to write."""
     settings = options.Options()
     made = master.Master(settings, with_termlog=False)
     servers = Proxyserver(dispatcher)
     made.addons.add(core.Core(), servers, UpstreamTrust(), dispatcher)
+    hashed = gather_authorities(authorities)
+    settings.update(
+        ssl_verify_upstream_trusted_ca=str(authorities), ssl_verify_upstream_trusted_confdir=hashed
+    )
     settings.update(
         mode=[], connection_strategy="lazy", tcp_timeout=NEVER_S, http2=False, upstream_cert=False
     )

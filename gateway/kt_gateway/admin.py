@@ -111,6 +111,8 @@ class Admin:
     async def _put(self, request: web.Request) -> web.Response:
         try:
             message = await request.json()
+            if not isinstance(message, dict):
+                raise ListenerInvalid("wanted a JSON object")
             listener = messages.Listener.from_json({**message, "instance_id": request.match_info["instance"]})
             return web.json_response({"port": await self._listeners.put(listener)})
         except PortTaken as taken:

@@ -4,6 +4,7 @@ An immutable snapshot of a `Listener` message; a new message makes a new door, w
 """
 
 import hmac
+import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -12,14 +13,16 @@ from kt_ledger import messages
 from kt_ledger.values import Reason
 
 LOOPBACK_NAMES = frozenset({b"localhost", b"127.0.0.1", b"[::1]"})
+_TOKEN = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9._~-]*")
+_KEY = re.compile(r"[!-~]+")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _FORWARDING = frozenset(
     {b"origin", b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"}
 )
 
 
-class UpstreamInvalid(ValueError):
-    """The upstream of a listener is not an absolute http or https URL."""
+class RulesInvalid(ValueError):
+    """A listener message whose rules cannot be kept; the message says which, and what was wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Upstream:
 
     @classmethod
     def parse(cls, url: str) -> "Upstream":
-        """Read an absolute http(s) URL; raises UpstreamInvalid."""
+        """Read an absolute http(s) URL; raises RulesInvalid."""
         try:
             parts = urlsplit(url)
             port = parts.port or _DEFAULT_PORTS[parts.scheme]
@@ -45,7 +48,7 @@ class Upstream:
             authority = name if port == _DEFAULT_PORTS[parts.scheme] else f"{name}:{port}"
             prefix = parts.path.rstrip("/").encode("ascii")
         except (ValueError, KeyError) as error:
-            raise UpstreamInvalid(
+            raise RulesInvalid(
                 f"got upstream {url!r}, wanted http(s)://host[:port][/path]: {error}"
             ) from error
         return cls(host, port, parts.scheme == "https", authority.encode(), prefix)
@@ -85,8 +88,9 @@ class Door:
     """The rules of one listener, as of one message."""
 
     def __init__(self, listener: messages.Listener) -> None:
-        """Take the rules; raises UpstreamInvalid."""
+        """Take the rules; raises RulesInvalid."""
         self.listener = listener
+        _check(listener)
         self.upstream = Upstream.parse(listener.upstream)
         self.key = listener.upstream_api_key
         self._grants = tuple((grant.token.encode(), grant.run_id) for grant in listener.grants)
@@ -175,6 +179,21 @@ class Door:
         if self.upstream.prefix or behind is not None:
             return behind or paths.at_upstream(path, self.upstream.prefix)
         return b"/"
+
+
+def _check(listener: messages.Listener) -> None:
+    if listener.listener_auth not in ("token", "none"):
+        raise RulesInvalid(f"got listener_auth {listener.listener_auth!r}, wanted 'token' or 'none'")
+    for grant in listener.grants:
+        if not isinstance(grant.token, str) or _TOKEN.fullmatch(grant.token) is None:
+            raise RulesInvalid(
+                f"got a token for run {grant.run_id!r} that no path can carry, wanted [A-Za-z0-9._~-]+"
+            )
+    key = listener.upstream_api_key
+    if key is not None and (not isinstance(key, str) or _KEY.fullmatch(key) is None):
+        raise RulesInvalid(
+            "got an upstream_api_key that no header can carry, wanted visible ASCII characters"
+        )
 
 
 def _bad(why: str) -> Refusal:

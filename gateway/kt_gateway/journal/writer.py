@@ -28,6 +28,7 @@ STUCK_AFTER_S = 5.0
 RETRY_EVERY_S = 0.5
 IDLE_SYNC_S = 0.5
 """How long a record that nobody waits for may stay in the kernel's cache only."""
+CLOSE_TIMEOUT_S = 5.0
 KEPT_LIMIT_BYTES = 32 << 20
 """Records kept in memory while nothing can be written; beyond it all but close records are dropped and counted."""
 
@@ -152,10 +153,17 @@ class JournalWriter:
         with self._wake:
             self._closing = True
             self._wake.notify()
-        self._thread.join(self._stuck_after_s)
+        self._thread.join(CLOSE_TIMEOUT_S)
         if not self._thread.is_alive():
             self._segment.close()
         os.close(self._lock_fd)
+
+    def _tell(self, what: Callable[..., None], *arguments: object) -> None:
+        """Let the event loop call `what`; from either thread."""
+        try:
+            self._loop.call_soon_threadsafe(what, *arguments)
+        except RuntimeError:
+            pass  # the loop has ended: there is nobody left to tell
 
     # -- in the event loop -------------------------------------------------------------------------------------
     def _write(self, data: bytes) -> bool:
@@ -189,7 +197,7 @@ class JournalWriter:
         self.healthy = False
         self._wake.notify()
         logger.error("journal cannot be written: %s; answers are released unsynced, new calls wait", error)
-        self._loop.call_soon_threadsafe(self._release_waiters)
+        self._tell(self._release_waiters)
 
     def _release_waiters(self) -> None:
         while self._waiters and not self.healthy:
@@ -278,7 +286,7 @@ class JournalWriter:
             if not self.healthy:
                 return  # too late: its waiters have been released
             self._forget(sequence)
-        self._loop.call_soon_threadsafe(self._synced, sequence)
+        self._tell(self._synced, sequence)
 
     def _forget(self, sequence: int) -> None:
         self._reached = sequence
@@ -330,8 +338,8 @@ class JournalWriter:
             finally:
                 old.close()
         logger.warning("journal is written again, in segment %d", fresh.number)
-        self._loop.call_soon_threadsafe(self._synced, sequence)
-        self._loop.call_soon_threadsafe(self._recovered)
+        self._tell(self._synced, sequence)
+        self._tell(self._recovered)
 
 
 def _again(kept: Kept) -> bytes:

@@ -49,6 +49,16 @@ class LaneConnection(mode_servers.ProxyConnectionHandler):
             return True
         return _peer_left(io.writer.get_extra_info("socket"))
 
+    def give_up_on(self, connection: Connection, after_s: float) -> asyncio.TimerHandle:
+        """Cancel the task of `connection` after a while, unless the returned timer is cancelled before."""
+
+        def cancel() -> None:
+            io = self.transports.get(connection)
+            if io is not None and io.handler is not None:
+                io.handler.cancel(f"not connected within {after_s} s")
+
+        return asyncio.get_running_loop().call_later(after_s, cancel)
+
     def will_reset(self, connection: Connection) -> None:
         """Let the coming close of `connection` reset it (RST), which no reader takes for an end."""
         io = self.transports.get(connection)

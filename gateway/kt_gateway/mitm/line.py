@@ -22,6 +22,8 @@ from kt_ledger.values import Reason
 
 Commands = layer.CommandGenerator[None]
 
+CONNECT_TIMEOUT_S = 10.0
+"""For name, connection and TLS together; the kernel alone would try for minutes. OpenAI's own client gives up at 5."""
 LINGER_S = 2.0
 """How long a client may take to read our last words before its connection is closed for good."""
 
@@ -66,7 +68,9 @@ class Line:
             self.tunnel.renew(server)
         self.context.server = server
         self.wire.hold(self.client)
+        timer = self.wire.give_up_on(server, CONNECT_TIMEOUT_S)
         error: str | None = yield commands.OpenConnection(server)
+        timer.cancel()
         self.wire.go_on(self.client)
         if error is None:
             self.upstream = server
