@@ -47,6 +47,7 @@ class Reason(StrEnum):
     UPSTREAM_TIMEOUT = "upstream_timeout"
     UNDECODABLE = "undecodable"  # the answer's encoding or JSON could not be read
     TOO_LARGE = "too_large"  # the answer did not fit the bounded buffer that looks for usage
+    USAGE_INCOMPLETE = "usage_incomplete"  # a usage object in which a sum is missing or no valid count
     UNMETERED_PATH = "unmetered_path"  # a path inside the upstream whose usage we cannot read
     METER_FAULT = "meter_fault"  # our own decoder failed; the bytes went through
     GATEWAY_DIED = "gateway_died"  # an open record that no close record follows, bytes had left
@@ -178,14 +179,22 @@ class Position:
 
     segment: int = 1
     offset: int = 0
+    skipping: bool = (
+        False  # the offset lies inside a line too long to keep: its rest is skipped, not read as a line
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
-    """What one read of a log yields; committed in one transaction with the position behind it."""
+    """What one read of a log yields; committed in one transaction with the position behind it.
+
+    `start` is the position that the read began at: a store whose position is another one refuses the whole batch, so
+    that two readers of one log can never both count it. None skips that check.
+    """
 
     log: str  # the log's name: "journal/<incarnation>" or "run/<run id>/out"
     position: Position
+    start: Position | None = None
     events: tuple[UsageEvent, ...] = ()
     exchanges: tuple[Exchange, ...] = ()
     notes: tuple["Note", ...] = field(default=())
@@ -193,10 +202,14 @@ class Folded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A finding that is not usage but must be seen: a malformed line, a gap, a conflict, a quarantined record."""
+    """A finding that is not usage but must be seen: a malformed line, a gap, a conflict, a quarantined record.
+
+    `instance_id` is "" where the finding belongs to no instance (a damaged stretch of a journal).
+    """
 
     kind: str  # "malformed" | "conflict" | "gap" | "late" | "replay" | "quarantined" | "newer_schema"
     instance_id: str
     run_id: str | None
     at_ns: int
     detail: str  # one sentence without any of the agent's content
+    count: int = 1  # how many findings of this kind the note stands for
