@@ -1,3 +1,5 @@
+import itertools
+
 from kt_supervisor.keeper.engine_watch import LONGEST_S, EngineWatch
 
 
@@ -11,7 +13,7 @@ def test_an_engine_is_started_after_the_wait_and_then_ever_more_slowly() -> None
         assert watch.is_due(now_s)
         times.append(now_s)
 
-    pauses = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+    pauses = [later - earlier for earlier, later in itertools.pairwise(times)]
     assert 5.0 == times[0]
     assert [0.2, 0.4, 0.8] == [round(pause, 3) for pause in pauses[:3]]
     assert LONGEST_S == pauses[-1]
