@@ -19,11 +19,14 @@ logger = logging.getLogger("engine")
 
 def main(arguments: list[str] | None = None) -> int:
     """Parse the command line, run, and return the exit code."""
-    parser = argparse.ArgumentParser(prog="kt-engine", description="Run the engine of one kt state directory.")
+    parser = argparse.ArgumentParser(
+        prog="kt-engine", description="Run the engine of one kt state directory."
+    )
     parser.add_argument("--state-dir", required=True, type=Path)
     parser.add_argument("--foreground", action="store_true", help="stay in the terminal's session")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     os.umask(0o077)
     environment.leave_run(sys.argv if arguments is None else None)
     files = StateLayout(options.state_dir.absolute())

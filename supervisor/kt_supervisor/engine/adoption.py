@@ -47,7 +47,9 @@ def judge(evidence: Evidence) -> Verdict:
     if evidence.exit is not None:
         return Verdict.FINISH
     if not evidence.same_boot:
-        return Verdict.LOST  # every process of that boot is gone; numbers in the record are other people's now
+        return (
+            Verdict.LOST
+        )  # every process of that boot is gone; numbers in the record are other people's now
     if not evidence.lock_held:
         return Verdict.LOST
     return Verdict.END if evidence.keeper_alive is False else Verdict.ADOPT

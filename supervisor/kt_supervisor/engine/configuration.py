@@ -71,7 +71,9 @@ async def _follow(instance: Instance, key: str, environment: Mapping[str, str]) 
 
 
 def _flag_warnings(adapter: Adapter, key: str, value: Any) -> list[str]:
-    flags = [rule.target for rule in adapter.mapping if rule.key == key and isinstance(rule.target, FlagTarget)]
+    flags = [
+        rule.target for rule in adapter.mapping if rule.key == key and isinstance(rule.target, FlagTarget)
+    ]
     if not secrets.is_reference(value):
         return []
     return [
@@ -103,4 +105,3 @@ def _explain_missing(key: str, found: list[Entry]) -> list[Entry]:
     if key not in options.BY_KEY and not key.startswith(options.PASS_THROUGH):
         raise settings.UnknownKey(key)
     raise KeyNotSet(f"{key} is not set: wanted a key with a value; set it with `kt agent config set`")
-

@@ -1,4 +1,4 @@
-"""The control API: HTTP with JSON over the engine's socket, for processes of our own uid. Translates; decides nothing."""
+"""The control API: HTTP with JSON over the engine's socket, for our own uid only. Translates; decides nothing."""
 
 import asyncio
 import json
@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
+from kt_ledger.store import StoreUnavailable
 from kt_supervisor.engine import configuration, exchange_view, problems, views
 from kt_supervisor.engine.fleet import Fleet
 from kt_supervisor.engine.following import Following
@@ -162,9 +163,11 @@ class Control:
         timeout_s = _seconds(await _body(request))
         try:
             await self._host.ready()
-        except problems.StoreUnavailable as away:
+        except StoreUnavailable as away:
             answer = await self._fleet.stop_without_ledger(_name(request), timeout_s=timeout_s)
-            return web.json_response({**answer, "notices": [f"stopped; the ledger learns of it later: {away}"]})
+            return web.json_response(
+                {**answer, "notices": [f"stopped; the ledger learns of it later: {away}"]}
+            )
         return web.json_response(await self._fleet.instance(_name(request)).stop(timeout_s=timeout_s))
 
     async def _remove(self, request: web.Request) -> web.Response:
@@ -264,14 +267,18 @@ def _text(body: Mapping[str, Any], field: str) -> str:
 def _environment(body: Mapping[str, Any]) -> dict[str, str]:
     given = body.get("env") or {}
     if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
-        raise Refused("got an 'env' that is no object of texts, wanted one", code="bad_request", exit_code=USAGE)
+        raise Refused(
+            "got an 'env' that is no object of texts, wanted one", code="bad_request", exit_code=USAGE
+        )
     return given
 
 
 def _seconds(body: Mapping[str, Any]) -> float:
     value = body.get("timeout_s", STOP_TIMEOUT_S)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 86_400:
-        raise Refused("got a 'timeout_s' that is no number from 0 to 86400", code="bad_request", exit_code=USAGE)
+        raise Refused(
+            "got a 'timeout_s' that is no number from 0 to 86400", code="bad_request", exit_code=USAGE
+        )
     return float(value)
 
 

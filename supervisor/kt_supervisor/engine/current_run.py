@@ -74,7 +74,9 @@ class CurrentRun:
         )
 
     # -- beginning ---------------------------------------------------------------------------------------------
-    async def spawn(self, program: Program, *, name: str, cwd: Path, interactive: bool, metered: bool) -> None:
+    async def spawn(
+        self, program: Program, *, name: str, cwd: Path, interactive: bool, metered: bool
+    ) -> None:
         """Start the keeper and meet it; adopting a new Run is the same as adopting an old one."""
         parts = self._parts
         spec = Spec(
@@ -95,7 +97,9 @@ class CurrentRun:
 
     async def meet_keeper(self, *, within_s: float = MEET_TIMEOUT_S) -> None:
         """Say hello to the keeper, whoever started it. Raises KeeperGone."""
-        self.link = await KeeperLink.connect(self.files.socket, within_s=within_s, gives_up=self._keeper_ended)
+        self.link = await KeeperLink.connect(
+            self.files.socket, within_s=within_s, gives_up=self._keeper_ended
+        )
         self._parts.tasks.start(f"keeper of {self.run.id}", self.link.follow())
         try:
             await self.link.hello()
@@ -175,7 +179,11 @@ class CurrentRun:
         if spawn_error := ended.get("spawn_error"):
             detail = str(spawn_error)
         elif isinstance(error, LaunchFailed) and ended:
-            how = f"signal {ended['signal']}" if ended.get("signal") is not None else f"exit code {ended.get('code')}"
+            how = (
+                f"signal {ended['signal']}"
+                if ended.get("signal") is not None
+                else f"exit code {ended.get('code')}"
+            )
             detail = f"it ended at once with {how}"
         else:
             detail = str(error) or type(error).__name__
@@ -183,7 +191,9 @@ class CurrentRun:
         shown = "; its last lines:\n  " + "\n  ".join(said) if said else ""
         wanted = f"wanted one that is alive for {READINESS_S:g} s; correct it and start again"
         if isinstance(error, LaunchFailed):
-            return LaunchFailed(f"{name} did not start: got one that {detail[3:]}, {wanted}{shown}", detail=detail)
+            return LaunchFailed(
+                f"{name} did not start: got one that {detail[3:]}, {wanted}{shown}", detail=detail
+            )
         return LaunchFailed(f"{name} did not start: {detail}{shown}", detail=detail)
 
     async def let_go(self) -> None:

@@ -52,8 +52,8 @@ class Fleet:
         home = self._parts.files.home(name)
         if home.is_symlink() or (home.exists() and not home.is_dir()):
             raise Refused(
-                f"cannot register {name}: got something at {home} that is no folder, wanted a place for its Agent Home; "
-                "move it away",
+                f"cannot register {name}: got something at {home} that is no folder, wanted a place for its "
+                "Agent Home; move it away",
                 code="home_unusable",
             )
         there = home.exists()
@@ -124,17 +124,23 @@ class Fleet:
         """Add what the settings say, which `show` tells and `list` does not."""
         try:
             provider = launching.provider(self._parts.files, known.row, environment={})
-            url = config_file.read(self._parts.files.home(known.row.name) / "config.toml").get(options.UPSTREAM_BASE_URL)
+            url = config_file.read(self._parts.files.home(known.row.name) / "config.toml").get(
+                options.UPSTREAM_BASE_URL
+            )
         except Exception:
             return known  # the start tells what is wrong with them; reading usage does not depend on it
         shown = None if url is None else str(settings.shown(options.UPSTREAM_BASE_URL, url))
-        key_lost = self._parts.listeners.is_closed(known.row.id) if provider and provider.key_missing else False
+        key_lost = (
+            self._parts.listeners.is_closed(known.row.id) if provider and provider.key_missing else False
+        )
         return replace(known, upstream=shown, key_missing=key_lost)
 
     async def stop_all(self) -> list[str]:
         """Stop everything that runs, all at once; return what could not be stopped, in words."""
         live = [i for i in self._instances.values() if i.current is not None]
-        results = await asyncio.gather(*(i.stop(timeout_s=STOP_ALL_TIMEOUT_S) for i in live), return_exceptions=True)
+        results = await asyncio.gather(
+            *(i.stop(timeout_s=STOP_ALL_TIMEOUT_S) for i in live), return_exceptions=True
+        )
         return [str(result) for result in results if isinstance(result, Exception)]
 
     async def stop_without_ledger(self, name: str, *, timeout_s: float) -> dict[str, Any]:
@@ -152,8 +158,8 @@ class Fleet:
             self._parts.tasks.start(f"stop {name}", link.follow())
             try:
                 await link.ask("stop", timeout_s=timeout_s)
-                while adoption.read_json(run.exit) is None:
-                    await asyncio.sleep(0.05)
+                while adoption.read_json(run.exit) is None:  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)  # its own connection ends with the keeper, not with the agent
             finally:
                 link.close()
             forced = bool((adoption.read_json(run.exit) or {}).get("forced"))

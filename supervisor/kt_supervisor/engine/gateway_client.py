@@ -82,7 +82,9 @@ class GatewayClient:
         except (aiohttp.ClientError, OSError):
             return
 
-    async def _call(self, method: str, path: str, body: Any = None, *, timeout_s: float = CALL_TIMEOUT_S) -> Any:
+    async def _call(
+        self, method: str, path: str, body: Any = None, *, timeout_s: float = CALL_TIMEOUT_S
+    ) -> Any:
         assert self._session is not None
         limit = aiohttp.ClientTimeout(total=timeout_s)
         try:

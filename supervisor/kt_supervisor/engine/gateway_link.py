@@ -59,7 +59,9 @@ class GatewayLink:
             await asyncio.wait_for(self._up.wait(), within_s)
         except TimeoutError:
             whose = "KT_GATEWAY=external: start it" if self._external else f"see {self._files.log}"
-            raise GatewayAway(f"got no gateway within {within_s:g} s, wanted one that answers; {whose}") from None
+            raise GatewayAway(
+                f"got no gateway within {within_s:g} s, wanted one that answers; {whose}"
+            ) from None
         assert self._client is not None
         return self._client
 

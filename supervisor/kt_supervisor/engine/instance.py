@@ -172,13 +172,16 @@ class Instance:
 
     # -- inside, under the lock --------------------------------------------------------------------------------
     async def _launch(self, row: InstanceRow, plan: Plan, current: CurrentRun) -> list[str]:
-        port, notices = None, []
+        port: int | None = None
+        notices: list[str] = []
         if plan.upstream:
             port, notices = await self._parts.listeners.serve(row, plan.upstream, run=current.run)
             await self._parts.listeners.probe(port, current.run.token)
         program = await asyncio.to_thread(launching.program, plan, row, current.run, port=port)
         await asyncio.to_thread(self._claim, current)
-        await current.spawn(program, name=row.name, cwd=plan.home, interactive=plan.interactive, metered=port is not None)
+        await current.spawn(
+            program, name=row.name, cwd=plan.home, interactive=plan.interactive, metered=port is not None
+        )
         await current.ready()
         live = current.live_row()
         row = await self._move(row, Event.READY, {"kind": "adapter-ready"}, run=live)
@@ -252,7 +255,9 @@ class Instance:
             current.run = live
         provider = await asyncio.to_thread(launching.provider, self._parts.files, row, environment={})
         if provider is not None:
-            self._parts.listeners.remember(row, provider, None if row.state is State.STOPPING else current.run)
+            self._parts.listeners.remember(
+                row, provider, None if row.state is State.STOPPING else current.run
+            )
         self._follow(current)
         if row.state is State.STOPPING:
             self._parts.tasks.start(f"stop {self.name}", self._stop_again())
@@ -263,14 +268,21 @@ class Instance:
 
     def _follow(self, current: CurrentRun) -> None:
         assert current.link is not None
-        current.link.on_output = lambda: (current.tail.poke(), self.news.set())[1]
+
+        def on_output() -> None:
+            current.tail.poke()
+            self.news.set()
+
+        current.link.on_output = on_output
         current.tail.poke()
         self._parts.tasks.start(f"watch {self.name}", self.watch(current))
 
     async def _exited(self, row: InstanceRow, ended: dict[str, Any]) -> None:
         how = describe_exit(ended)
         if row.state is State.STOPPING:
-            cause = {"kind": "stop-forced", "detail": how} if ended.get("forced") else {"kind": "stop-graceful"}
+            cause = (
+                {"kind": "stop-forced", "detail": how} if ended.get("forced") else {"kind": "stop-graceful"}
+            )
         elif row.state is State.STARTING:
             cause = {"kind": "launch-error", "detail": ended.get("spawn_error") or how}
         else:

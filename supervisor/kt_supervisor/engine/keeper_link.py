@@ -44,7 +44,9 @@ class KeeperLink:
         self.on_output: Callable[[], None] = lambda: None
 
     @classmethod
-    async def connect(cls, path: Path, *, within_s: float, gives_up: Callable[[], bool] = lambda: False) -> Self:
+    async def connect(
+        cls, path: Path, *, within_s: float, gives_up: Callable[[], bool] = lambda: False
+    ) -> Self:
         """Return a link to the keeper at `path`, once it answers; `follow` must then be run beside it.
 
         Raises:

@@ -74,8 +74,8 @@ def plan(files: StateLayout, row: InstanceRow, *, environment: Mapping[str, str]
     provider = metering.upstream(values)
     if adapter.metering_source == ENGINE_OBSERVED and provider is None:
         raise Refused(
-            f"cannot start {row.name}: got no {options.UPSTREAM_BASE_URL}, wanted the provider's absolute http or https "
-            f"URL, since its traffic is metered; kt agent config set {row.name} {options.UPSTREAM_BASE_URL} URL",
+            f"cannot start {row.name}: got no {options.UPSTREAM_BASE_URL}, wanted the provider's absolute http or "
+            f"https URL, since its traffic is metered; kt agent config set {row.name} {options.UPSTREAM_BASE_URL} URL",
             code="upstream_missing",
         )
     return Plan(
@@ -94,9 +94,7 @@ def provider(files: StateLayout, row: InstanceRow, *, environment: Mapping[str, 
 
     A key that cannot be resolved now is `key_missing`; settings that cannot be read mean that there is no provider.
     """
-    wanted = {
-        entry.key: entry.value for entry in entries(files.home(row.name)) if entry.key in metering.KEYS
-    }
+    wanted = {entry.key: entry.value for entry in entries(files.home(row.name)) if entry.key in metering.KEYS}
     key_missing = False
     for key, value in list(wanted.items()):
         try:
@@ -118,7 +116,9 @@ def program(plan: Plan, row: InstanceRow, run: RunRow, *, port: int | None) -> P
     facts = render.RunFacts(
         home=plan.home,
         base_environment={**plan.base_environment, "KT_INSTANCE": row.name, "KT_RUN": run.id},
-        metering_base_url=metering.base_url(port, run.token, plan.upstream.url) if plan.upstream and port else None,
+        metering_base_url=metering.base_url(port, run.token, plan.upstream.url)
+        if plan.upstream and port
+        else None,
         metering_origin=metering.origin(port, run.token) if port else None,
         placeholder_key=run.token if plan.upstream and plan.upstream.key else None,
         instance_id=row.id,

@@ -57,7 +57,9 @@ TABLE: dict[State, dict[Event, Step]] = {
         Event.LOST: Step(State.FAILED, Command.SETTLE),
     },
     State.STOPPING: {
-        Event.STOP: Step(State.STOPPING, Command.TERMINATE),  # asked again: a stop that could not be confirmed
+        Event.STOP: Step(
+            State.STOPPING, Command.TERMINATE
+        ),  # asked again: a stop that could not be confirmed
         Event.EXITED: Step(State.STOPPED, Command.SETTLE),
         Event.LOST: Step(State.STOPPED, Command.SETTLE),
     },

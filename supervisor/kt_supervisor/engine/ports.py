@@ -1,4 +1,4 @@
-"""Ports of listeners: a block for each state directory, outside of the range that the kernel gives to outgoing calls."""
+"""Ports of listeners: a block for each state directory, outside of the range of outgoing calls."""
 
 import zlib
 from collections.abc import Collection, Iterator

@@ -99,7 +99,9 @@ class StreamCursor:
         return self._times[max(found - 1, 0)][1] if self._times else 0
 
 
-def merged(cursors: Sequence[StreamCursor], transitions: Sequence[TransitionRow], *, final: bool) -> Iterator[LogLine]:
+def merged(
+    cursors: Sequence[StreamCursor], transitions: Sequence[TransitionRow], *, final: bool
+) -> Iterator[LogLine]:
     """Yield all that is there, by time."""
     engine = (LogLine(row.at_ns, ENGINE, describe(row)) for row in transitions)
     streams = [cursor.lines(final=final) for cursor in cursors]

@@ -27,7 +27,9 @@ class Spawner:
     def keeper(self, spec: Spec) -> subprocess.Popen[bytes]:
         """Start the keeper of one Run and hand it its specification; raises OSError."""
         command = [sys.executable, "-I", "-S", str(_KEEPER)]
-        keeper = self._start(command, spec.files.keeper_log, {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}, subprocess.PIPE)
+        keeper = self._start(
+            command, spec.files.keeper_log, {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}, subprocess.PIPE
+        )
         assert keeper.stdin is not None
         try:
             keeper.stdin.write(spec.encode())
@@ -47,7 +49,9 @@ class Spawner:
         """Collect those that have ended."""
         self._children = {child for child in self._children if child.poll() is None}
 
-    def _start(self, command: list[str], log: Path, variables: dict[str, str], stdin: int) -> subprocess.Popen[bytes]:
+    def _start(
+        self, command: list[str], log: Path, variables: dict[str, str], stdin: int
+    ) -> subprocess.Popen[bytes]:
         said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             child = subprocess.Popen(

@@ -90,7 +90,9 @@ class Tail:
             if piece is not None:
                 store.fold([piece])
         except BaseException:
-            self._reader = self._pieces = None  # it may be ahead of the store: the next one begins at the position
+            self._reader = self._pieces = (
+                None  # it may be ahead of the store: the next one begins at the position
+            )
             raise
         return piece is not None
 

@@ -141,7 +141,7 @@ def entry(known: Known, *, now_ns: int) -> dict[str, Any]:
     if row.state is State.FAILED and row.cause:
         document["failed_cause"] = row.cause
     if known.run is not None:
-        document |= _run(known.run, row.state, now_ns=now_ns)
+        document |= _run(known.run, now_ns=now_ns)
     metering, remarks = _metering(known)
     document["metering"] = metering
     if metering["port"]:
@@ -155,7 +155,7 @@ def capabilities(adapter: Adapter) -> dict[str, str]:
     return {word: str(level) for word, level in levels.items()}
 
 
-def _run(run: RunRow, state: State, *, now_ns: int) -> dict[str, Any]:
+def _run(run: RunRow, *, now_ns: int) -> dict[str, Any]:
     facts: dict[str, Any] = {"run_id": run.id, "started_at_ns": run.started_at_ns, "started_at": None}
     if run.state == "ended":
         facts["ended_at_ns"] = run.ended_at_ns
@@ -174,7 +174,12 @@ def _metering(known: Known) -> tuple[dict[str, Any], list[str]]:
     if known.key_missing and known.row.state in (State.RUNNING, State.PAUSED):
         remarks.append(KEY_LOST)
     port = known.port if known.port is not None else known.row.port
-    facts = {"port": port, "upstream": known.upstream, "mapped": mapped, "notice": remarks[0] if remarks else None}
+    facts = {
+        "port": port,
+        "upstream": known.upstream,
+        "mapped": mapped,
+        "notice": remarks[0] if remarks else None,
+    }
     return facts, remarks
 
 
@@ -196,4 +201,6 @@ def _source(sums: SourceTotals) -> dict[str, Any]:
 
 def moment(at_ns: int) -> str:
     """Return a wall-clock time as RFC 3339 in UTC, whole seconds."""
-    return datetime.datetime.fromtimestamp(at_ns // 1_000_000_000, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.datetime.fromtimestamp(at_ns // 1_000_000_000, datetime.UTC).strftime(
+        "%Y-%m-%dT%H:%M:%SZ"
+    )

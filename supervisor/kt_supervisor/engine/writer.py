@@ -22,7 +22,9 @@ class Writer:
         self._clock = clock
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
         self._store: Store | None = None
-        self.trouble: StoreUnavailable | None = StoreUnavailable(f"ledger {path}: is only being opened; try again")
+        self.trouble: StoreUnavailable | None = StoreUnavailable(
+            f"ledger {path}: is only being opened; try again"
+        )
 
     async def open(self) -> bool:
         """Open the store; False, with `trouble` set, where that is not possible now."""
