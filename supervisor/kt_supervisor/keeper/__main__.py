@@ -1,17 +1,19 @@
-"""`python -I -S <this file>`: the keeper, from a source checkout or an installed wheel alike.
-
-Neither site-packages nor the working directory is on the path: what is needed is found from this file's own place.
-"""
+"""Run the keeper of one Run; started by the engine as `python -I -S <this file>`, specification on standard input."""
 
 import sys
+from pathlib import Path
 
-_KEEPER = __file__.rpartition("/")[0]
-_HOME = _KEEPER.rpartition("/")[0].rpartition("/")[
-    0
-]  # holds kt_supervisor: site-packages, or <repository>/supervisor
-sys.path[:0] = [_HOME, _HOME.rpartition("/")[0] + "/ledger"]
 
-from kt_supervisor.keeper import process  # noqa: E402 - the path comes first
+def _find_rooms() -> None:
+    """Make `kt_supervisor` and `kt_ledger` importable without site-packages: in a checkout they lie apart."""
+    package_root = Path(__file__).resolve().parents[2]
+    sys.path.insert(0, str(package_root))
+    if not (package_root / "kt_ledger").is_dir():
+        sys.path.insert(1, str(package_root.parent / "ledger"))
+
 
 if __name__ == "__main__":
-    sys.exit(process.main())
+    _find_rooms()
+    from kt_supervisor.keeper import keeper
+
+    sys.exit(keeper.main())
