@@ -1,0 +1,110 @@
+"""What is shipped as data and as words: adapters, and the page that an error message points to."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from kt_manifest import judgement, manifest
+from kt_manifest.snapshot import Adapter
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = sorted((ROOT / "adapters").rglob("adapter.toml"))
+
+
+def test_adapters_are_shipped() -> None:
+    assert len(SHIPPED) >= 2
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.parent.name)
+def test_a_shipped_adapter_is_accepted_and_named_after_its_folder(path: Path) -> None:
+    adapter = manifest.load(path.parent)
+
+    assert path.parent.name == adapter.kind
+    assert adapter == Adapter.from_json(adapter.to_json())
+    assert (adapter.metering_source == "engine-observed") <= adapter.maps("metering.base_url")
+    assert f"`{path.parent.name}`" in (ROOT / "adapters" / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_page_that_the_error_message_points_to_is_there() -> None:
+    page = (ROOT / "docs" / "adapter-contract.md").read_text(encoding="utf-8")
+
+    assert "\n## Versioning\n" in page
+    assert manifest.CONTRACT_VERSION in page
+
+
+def test_the_page_tells_the_order_of_judgement() -> None:
+    page = (ROOT / "docs" / "adapter-contract.md").read_text(encoding="utf-8")
+    order = page[page.index("## What is judged first") : page.index("## Versioning")]
+    words = [
+        "unknown key",
+        "unknown word",
+        "`contract_version`",
+        "[adapter]",
+        "`kind`",
+        "`name`",
+        "[lifecycle]",
+        "`start`",
+    ]
+    words += [
+        "other operations",
+        "[capabilities]",
+        "[metering]",
+        "[interaction]",
+        "[config.<key>]",
+        "[kt]",
+        "major",
+    ]
+
+    places = [order.index(word) for word in words]
+
+    assert places == sorted(places)
+    assert len(words) == len(judgement.JUDGEMENT) + 1
+
+
+def test_every_toml_block_of_the_page_is_toml() -> None:
+    page = (ROOT / "docs" / "adapter-contract.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"(?m)^    \[config\.model\]\n    .*$", page)
+
+    assert len(blocks) == 3
+    for block in blocks:
+        assert tomllib.loads(block.replace("    ", ""))
+
+
+def test_reading_layers_and_snapshots_loads_neither_pydantic_nor_tomlkit_nor_semver() -> None:
+    """`kt agent list` has 150 ms of CPU for the whole command."""
+    code = (
+        "import sys\n"
+        "from kt_manifest import capability, config_file, kinds, layers, names, render, secrets, settings, snapshot\n"
+        "print([name for name in ('pydantic', 'tomlkit', 'semver') if name in sys.modules])"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_system_without_fcntl_or_users_validates_and_renders() -> None:
+    """Windows, as far as a Unix machine can show it."""
+    code = (
+        "import os, sys\n"
+        "sys.modules['fcntl'] = None\n"
+        "for name in 'O_NONBLOCK O_NOCTTY O_NOFOLLOW O_DIRECTORY O_CLOEXEC geteuid'.split(): delattr(os, name)\n"
+        "from pathlib import Path\n"
+        "from kt_manifest import manifest, render, secrets\n"
+        "adapter = manifest.load(Path(sys.argv[1]))\n"
+        "run = render.RunFacts(home=Path('/x'), base_environment={'A': 'b'})\n"
+        "print(render.render(adapter, {'model': 'm'}, run).env['OPENAI_MODEL'])\n"
+    )
+    folder = ROOT / "adapters" / "openai-compatible"
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, timeout=60
+    )
+
+    assert (done.stdout.strip(), done.stderr) == ("m", "")
