@@ -1,0 +1,1 @@
+"""The demo: a local provider, small agents, and the traffic they replay."""

@@ -1,0 +1,65 @@
+"""The sum of an answer's findings: the last valid usage wins, whatever stands before or after it."""
+
+from typing import Any
+
+from kt_gateway.decode.finding import Finding
+from kt_gateway.decode.usage import Measured, Shape, measure
+
+
+class Tally:
+    """Takes findings in order and keeps what the record needs."""
+
+    def __init__(self, shape: Shape) -> None:
+        self._shape = shape
+        self._aside: tuple[dict[str, Any], Measured] | None = None
+        self._main: tuple[dict[str, Any], Measured] | None = None
+        self._unmeasured: dict[str, Any] | None = None
+        self.model: str | None = None
+        self.request_id: str | None = None
+        self.service_tier: str | None = None
+        self.error = False
+        self.finished = False
+        self.done = False  # the dialect's terminal event was seen
+        self.documents = 0
+        self.usage_events = 0  # events that exist only to report usage
+        self.spoke_at_ns: int | None = None
+
+    def take(self, finding: Finding, *, mono_ns: int) -> None:
+        """Add what one document says; `mono_ns` is when its last byte came."""
+        self.documents += 1
+        self.usage_events += finding.only_usage
+        self.model = finding.model or self.model
+        self.request_id = self.request_id or finding.request_id
+        self.service_tier = finding.service_tier or self.service_tier
+        self.error = self.error or finding.error
+        self.finished = self.finished or finding.finished
+        if finding.spoke and self.spoke_at_ns is None:
+            self.spoke_at_ns = mono_ns
+        if finding.usage is not None:
+            self._main = self._better(finding.usage) or self._main
+        if finding.usage_aside is not None:
+            self._aside = self._better(finding.usage_aside) or self._aside
+
+    def _better(self, usage: dict[str, Any]) -> tuple[dict[str, Any], Measured] | None:
+        measured = measure(usage, self._shape)
+        if measured is None or measured.all_zero:
+            self._unmeasured = usage
+            return None
+        return usage, measured
+
+    @property
+    def measured(self) -> Measured | None:
+        """The usage that counts; None where nobody measured anything."""
+        best = self._main or self._aside
+        return best[1] if best else None
+
+    @property
+    def usage(self) -> dict[str, Any] | None:
+        """The usage object behind `measured`, else one that measured nothing, so that it can be looked at later."""
+        best = self._main or self._aside
+        return best[0] if best else self._unmeasured
+
+    @property
+    def knows_the_answer(self) -> bool:
+        """Whether the model has begun to speak: model and id have come by then, and ordinary events need no parsing."""
+        return self.spoke_at_ns is not None
