@@ -60,10 +60,11 @@ def connect(path: Path) -> sa.Connection:
         with translated(path, "open it"):
             connection = _engine(path).connect()
             _prepare(connection, path)
-    except BaseException:
+    except BaseException as error:
         if connection is not None:
             dispose(connection)
-        if fresh:
+        # Locked: another process was quicker to fill the file that we made; it is its ledger now.
+        if fresh and "locked" not in str(error):
             _remove(path)
         raise
     return connection
