@@ -5,8 +5,12 @@ payload length, CRC-32 of type, minor version and payload; all little-endian) an
 a segment is a `header`.
 A run of zero bytes where a frame would begin is preallocated space: the end of what was written. Laws:
 
-* a reader never guesses: a frame whose CRC fails is skipped to the next magic and counted as quarantined; an
-  incomplete frame at the end is left for later; a major version that we do not know stops the reader there;
+* a reader never guesses: bytes that are no frame are quarantined, up to the next frame whose CRC holds. While the
+  segment may still be written, only such a later frame proves damage: what is last in it, torn, incomplete or with a
+  wrong CRC, may be a write under way and is left for later. A payload never contains a valid head, since JSON text has
+  no zero byte and a head always has;
+* a major version that we do not know stops the reader there, unless a valid frame of ours follows (then it is damage:
+  one incarnation writes one version);
 * unknown types and unknown payload fields of our major version are ignored (the format grows by addition);
 * the writer of a segment is one gateway incarnation, which holds the lock of its folder for life.
 
@@ -29,6 +33,7 @@ MAX_PAYLOAD_BYTES = 1 << 20
 
 _HEAD = struct.Struct("<4sBBHII")
 _CHECKED = struct.Struct("<BB")
+_DECODER = json.JSONDecoder()
 
 HEADER, OPEN, SENT, CLOSE, LOCAL, NOTE = 1, 2, 3, 4, 5, 6
 """Record types.
@@ -84,20 +89,19 @@ def frame(type_: int, fields: dict[str, Any]) -> bytes:
     return _HEAD.pack(MAGIC, type_, MINOR, 0, len(payload), _crc(type_, MINOR, payload)) + payload
 
 
-def read(data: bytes, *, base: int = 0) -> Iterator[Record | Damage | NewerMajor]:
-    """Yield what `data` holds, in order, and stop before an incomplete frame or preallocated space.
+def read(data: bytes, *, base: int = 0, final: bool = False) -> Iterator[Record | Damage | NewerMajor]:
+    """Yield what `data` holds, in order, and stop before what is incomplete, torn, or preallocated space.
 
     Args:
         data: bytes of a segment from some frame boundary on.
         base: the offset of `data[0]` in the segment; offsets in the results count from the segment's start.
+        final: `data` reaches the end of a segment that nobody writes any more: what cannot be read now is damage.
 
     The caller continues at the last result's `end` once more bytes are there.
     """
     at = 0
-    while len(data) - at >= _HEAD.size:
-        if not any(data[at : at + _HEAD.size]):
-            return
-        found = _frame_at(data, at, base)
+    while at < len(data):
+        found = _frame_at(data, at, base) or _damage(data, at, base, final=final)
         if found is None:
             return
         yield found
@@ -106,29 +110,49 @@ def read(data: bytes, *, base: int = 0) -> Iterator[Record | Damage | NewerMajor
         at = found.end - base
 
 
-def _frame_at(data: bytes, at: int, base: int) -> Record | Damage | NewerMajor | None:
-    magic, type_, minor, _, length, crc = _HEAD.unpack_from(data, at)
-    if magic != MAGIC:
-        if magic[:3] == MAGIC[:3] and magic[3:].isdigit() and magic[3:] > MAGIC[3:]:
-            return NewerMajor(base + at, magic)
-        return _damage(data, at, base, "no frame begins here")
-    if length > MAX_PAYLOAD_BYTES:
-        return _damage(data, at, base, "impossible length")
-    end = at + _HEAD.size + length
-    if end > len(data):
+def _frame_at(data: bytes, at: int, base: int) -> Record | Damage | None:
+    """Return the frame that begins at `at`; None where none does, or not all of it is there."""
+    end = _checked_end(data, at)
+    if end is None:
         return None
-    payload = data[at + _HEAD.size : end]
-    if _crc(type_, minor, payload) != crc:
-        return _damage(data, at, base, "checksum differs")
-    fields = json.loads(payload)
-    if not isinstance(fields, dict):
+    try:
+        text = data[at + _HEAD.size : end].decode("utf-8", "surrogatepass")
+        fields, parsed = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
+        return Damage(base + at, base + end, "payload is not JSON")
+    if not isinstance(fields, dict) or parsed != len(text):
         return Damage(base + at, base + end, "payload is not an object")
-    return Record(type_, fields, base + at, base + end)
+    return Record(data[at + 4], fields, base + at, base + end)
 
 
-def _damage(data: bytes, at: int, base: int, why: str) -> Damage:
-    found = data.find(MAGIC, at + 1)
-    return Damage(base + at, base + (found if found >= 0 else len(data)), why)
+def _checked_end(data: bytes, at: int) -> int | None:
+    """Return the end of the complete frame at `at` whose checksum holds, else None."""
+    if len(data) - at < _HEAD.size:
+        return None
+    magic, type_, minor, _, length, crc = _HEAD.unpack_from(data, at)
+    end = at + _HEAD.size + length
+    if magic != MAGIC or length > MAX_PAYLOAD_BYTES or end > len(data):
+        return None
+    return end if _crc(type_, minor, data[at + _HEAD.size : end]) == crc else None
+
+
+def _damage(data: bytes, at: int, base: int, *, final: bool) -> Damage | NewerMajor | None:
+    """Return what the bytes at `at`, no readable frame, are: damage, a later version, or None: wait, or the end."""
+    following = data.find(MAGIC, at + 1)
+    while following >= 0 and _checked_end(data, following) is None:
+        following = data.find(MAGIC, following + 1)
+    if following >= 0:
+        return Damage(base + at, base + following, "no valid frame before the next one")
+    magic = data[at : at + len(MAGIC)]
+    if magic[:3] == MAGIC[:3] and magic[3:].isdigit() and magic[3:] > MAGIC[3:]:
+        return NewerMajor(base + at, magic)
+    written = len(data.rstrip(b"\0"))
+    # No frame is longer: so much that is no frame cannot be a write under way.
+    if written > at and (final or written - at > _HEAD.size + MAX_PAYLOAD_BYTES):
+        # The last bytes may be the beginning of a magic whose rest has not come yet.
+        end = written if final else written - len(MAGIC) + 1
+        return Damage(base + at, base + end, "no valid frame up to the end")
+    return None
 
 
 def _crc(type_: int, minor: int, payload: bytes) -> int:

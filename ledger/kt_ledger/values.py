@@ -179,14 +179,22 @@ class Position:
 
     segment: int = 1
     offset: int = 0
+    skipping: bool = (
+        False  # the offset lies inside a line too long to keep: its rest is skipped, not read as a line
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
-    """What one read of a log yields; committed in one transaction with the position behind it."""
+    """What one read of a log yields; committed in one transaction with the position behind it.
+
+    `start` is the position that the read began at: a store whose position is another one refuses the whole batch, so
+    that two readers of one log can never both count it. None skips that check.
+    """
 
     log: str  # the log's name: "journal/<incarnation>" or "run/<run id>/out"
     position: Position
+    start: Position | None = None
     events: tuple[UsageEvent, ...] = ()
     exchanges: tuple[Exchange, ...] = ()
     notes: tuple["Note", ...] = field(default=())
@@ -194,10 +202,14 @@ class Folded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A finding that is not usage but must be seen: a malformed line, a gap, a conflict, a quarantined record."""
+    """A finding that is not usage but must be seen: a malformed line, a gap, a conflict, a quarantined record.
+
+    `instance_id` is "" where the finding belongs to no instance (a damaged stretch of a journal).
+    """
 
     kind: str  # "malformed" | "conflict" | "gap" | "late" | "replay" | "quarantined" | "newer_schema"
     instance_id: str
     run_id: str | None
     at_ns: int
     detail: str  # one sentence without any of the agent's content
+    count: int = 1  # how many findings of this kind the note stands for

@@ -22,6 +22,10 @@ class NameTaken(Exception):
     """An instance of this name exists."""
 
 
+class PositionMoved(Exception):
+    """A batch began elsewhere than at the stored position: nothing was committed; read again from the stored one."""
+
+
 class Store(Protocol):
     """One transaction a method; a method that raises has changed nothing."""
 
@@ -71,15 +75,26 @@ class Store(Protocol):
         The same event again (instance, run, source, key) is counted once. A sentinel event that disagrees with the
         one already there becomes a `conflict` note, the first one counts; one that agrees becomes a `replay` note.
         An exchange of the same id replaces what was known (in flight, then ended) and never goes back; an exchange
-        `unknown: gateway_died` is replaced by a real close, with the totals put right.
+        `unknown: gateway_died` is replaced by a real close, with the totals put right (the replacement is among the
+        events returned). A sentinel event below the highest sequence of its Run becomes a `late` note; sequence
+        numbers that are missing are not stored but derived, and heal when they arrive (`notes`).
+
+        Raises:
+            PositionMoved: a batch's `start` is not the stored position of its log.
         """
+
+    def open_exchanges(self, log: str) -> list[Exchange]:
+        """Return the exchanges of one journal that are still in flight, oldest first."""
 
     # -- reading ----------------------------------------------------------------------------------------------
     def totals(self, instance_id: str, *, run_id: str | None = None) -> dict[Source, SourceTotals]:
         """Return the sums by source, of an instance's whole life or of one Run; O(1) in the number of events."""
 
+    def in_flight(self, instance_id: str, *, run_id: str | None = None) -> int:
+        """Return how many exchanges have begun and not ended."""
+
     def notes(self, instance_id: str, *, run_id: str | None = None) -> NoteCounts:
-        """Return the findings about an instance."""
+        """Return the findings about an instance ("" for what belongs to none); `gap` includes missing sequences."""
 
     def recent_events(self, instance_id: str, *, limit: int) -> list[UsageEvent]:
         """Return the latest events, oldest first."""

@@ -1,0 +1,264 @@
+"""The ledger's tables, as SQLAlchemy Core says them; `migrations/` is how a file gets there.
+
+Instances are interned as `accounts` and (instance, Run, source) as `scopes`, so that an event row names its scope by
+one integer and the index that makes counting idempotent stays small. Accounts are no foreign keys into `instances`:
+usage of an instance that nobody knows any more must still find a row.
+"""
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeDecorator, UserDefinedType
+
+from kt_ledger.values import UNITS
+
+REVISIONS = ("0001",)
+"""All migrations, oldest first."""
+
+HEAD = REVISIONS[-1]
+"""The migration that `metadata` below is the result of."""
+
+APPLICATION_ID = 0x6B744C31
+"""`ktL1` in the file's header (`PRAGMA application_id`): how a ledger is told from somebody else's database."""
+
+SQLITE_INTEGER_LIMIT = 2**63
+"""SQLite's integers end one below this (https://sqlite.org/datatype3.html, section 2, read 2026-11-30)."""
+
+
+class _Untyped(UserDefinedType[Any]):
+    """A column that keeps what it is given: BLOB affinity converts nothing (datatype3.html, section 3.1)."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: object) -> str:
+        """Return the declared type."""
+        return "BLOB"
+
+
+def stored(number: int | None) -> int | str | None:
+    """Return how a natural number of any size is bound: an integer where SQLite has one, else decimal text."""
+    if number is None or number < SQLITE_INTEGER_LIMIT:
+        return number
+    return str(number)
+
+
+class Natural(TypeDecorator[int]):
+    """A natural number without an upper end; never wrapped, never rounded, never clamped."""
+
+    impl = _Untyped
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> Any:
+        """Return the column type: exact numerics where there are any, else an untyped column."""
+        if dialect.name == "sqlite":
+            return dialect.type_descriptor(_Untyped())
+        return dialect.type_descriptor(sa.Numeric(60, 0))
+
+    def process_bind_param(self, value: int | None, dialect: Dialect) -> Any:  # noqa: ARG002
+        """Return the value as the driver takes it."""
+        return stored(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> int | None:  # noqa: ARG002
+        """Return the value as a Python integer."""
+        return None if value is None else int(value)
+
+
+metadata = sa.MetaData()
+
+instances = sa.Table(
+    "instances",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("adapter", sa.Text, nullable=False),
+    sa.Column("port", sa.Integer),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("desired", sa.Text, nullable=False),
+    sa.Column("run_id", sa.Text),
+    sa.Column("cause", sa.Text),
+    sa.Column("created_at_ns", sa.BigInteger, nullable=False),
+    sa.Column("removed_at_ns", sa.BigInteger),
+)
+sa.Index(
+    "instances_live_name",
+    instances.c.name,
+    unique=True,
+    sqlite_where=instances.c.removed_at_ns.is_(None),
+    postgresql_where=instances.c.removed_at_ns.is_(None),
+)
+
+runs = sa.Table(
+    "runs",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("instance_id", sa.Text, sa.ForeignKey("instances.id"), nullable=False),
+    sa.Column("token", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("keeper_pid", sa.BigInteger),
+    sa.Column("keeper_start_ticks", sa.BigInteger),
+    sa.Column("agent_pid", sa.BigInteger),
+    sa.Column("agent_start_ticks", sa.BigInteger),
+    sa.Column("boot_id", sa.Text),
+    sa.Column("started_at_ns", sa.BigInteger, nullable=False),
+    sa.Column("ended_at_ns", sa.BigInteger),
+    sa.Column("exit_code", sa.BigInteger),
+    sa.Column("exit_signal", sa.BigInteger),
+)
+sa.Index(
+    "runs_unended",
+    runs.c.id,
+    sqlite_where=runs.c.state != "ended",
+    postgresql_where=runs.c.state != "ended",
+)
+
+transitions = sa.Table(
+    "transitions",
+    metadata,
+    sa.Column("seq", sa.Integer, primary_key=True),
+    sa.Column("instance_id", sa.Text, sa.ForeignKey("instances.id"), nullable=False),
+    sa.Column("prior_state", sa.Text, nullable=False),
+    sa.Column("new_state", sa.Text, nullable=False),
+    sa.Column("cause", sa.Text, nullable=False),
+    sa.Column("at_ns", sa.BigInteger, nullable=False),
+)
+sa.Index("transitions_instance", transitions.c.instance_id)
+
+logs = sa.Table(
+    "logs",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("log", sa.Text, nullable=False, unique=True),
+    sa.Column("segment", sa.BigInteger, nullable=False),
+    sa.Column("offset", sa.BigInteger, nullable=False),
+    sa.Column("skipping", sa.Boolean, nullable=False),
+)
+
+accounts = sa.Table(
+    "accounts",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("instance_id", sa.Text, nullable=False, unique=True),
+)
+
+scopes = sa.Table(
+    "scopes",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("account", sa.Integer, sa.ForeignKey("accounts.id"), nullable=False),
+    sa.Column(
+        "run_id", sa.Text, nullable=False
+    ),  # "" where the event names no Run: SQL's NULLs are never equal
+    sa.Column("source", sa.Text, nullable=False),
+    sa.Column("highest", Natural),  # sentinel sequences only: the highest counted ...
+    sa.Column("zero_seen", sa.Boolean, nullable=False),  # ... and whether they began at 0
+    sa.UniqueConstraint("account", "run_id", "source", name="scopes_key"),
+)
+
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("seq", sa.Integer, primary_key=True),
+    sa.Column("account", sa.Integer, sa.ForeignKey("accounts.id"), nullable=False),
+    sa.Column("scope", sa.Integer, sa.ForeignKey("scopes.id"), nullable=False),
+    sa.Column("key", sa.Text, nullable=False),
+    sa.Column("id", sa.Text, nullable=False),
+    *(sa.Column(unit, Natural) for unit in UNITS),
+    sa.Column("completeness", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text),
+    sa.Column("model_asked", sa.Text),
+    sa.Column("model_answered", sa.Text),
+    sa.Column("provider", sa.Text),
+    sa.Column("service_tier", sa.Text),
+    sa.Column("request_id", sa.Text),
+    sa.Column("raw_usage", sa.Text),
+    sa.Column("started_at_ns", sa.BigInteger, nullable=False),
+    sa.Column("ended_at_ns", sa.BigInteger, nullable=False),
+    sa.UniqueConstraint("scope", "key", name="events_key"),
+)
+sa.Index("events_account", events.c.account)
+
+exchanges = sa.Table(
+    "exchanges",
+    metadata,
+    sa.Column("seq", sa.Integer, primary_key=True),
+    sa.Column("id", sa.Text, nullable=False, unique=True),
+    sa.Column("account", sa.Integer, sa.ForeignKey("accounts.id"), nullable=False),
+    sa.Column("log", sa.Integer, sa.ForeignKey("logs.id"), nullable=False),
+    sa.Column("rank", sa.SmallInteger, nullable=False),  # how much is known: an exchange only ever climbs
+    sa.Column("run_id", sa.Text),
+    sa.Column("sent", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("method", sa.Text, nullable=False),
+    sa.Column("path", sa.Text, nullable=False),
+    sa.Column("family", sa.Text, nullable=False),
+    sa.Column("status", sa.Integer),
+    sa.Column("stream", sa.Boolean),
+    sa.Column("reason", sa.Text),
+    sa.Column("model_asked", sa.Text),
+    sa.Column("max_tokens", Natural),
+    sa.Column("choices", Natural),
+    sa.Column("request_bytes", Natural),
+    sa.Column("response_bytes", Natural),
+    sa.Column("usage_asked_by_us", sa.Boolean, nullable=False),
+    sa.Column("unsynced", sa.Boolean, nullable=False),
+    sa.Column("retry_count", Natural),
+    sa.Column("started_at_ns", sa.BigInteger, nullable=False),
+    sa.Column("ended_at_ns", sa.BigInteger),
+    sa.Column("first_token_ns", Natural),
+    sa.Column("latency_ns", Natural),
+)
+sa.Index("exchanges_account", exchanges.c.account)
+sa.Index(
+    "exchanges_in_flight",
+    exchanges.c.account,
+    sqlite_where=exchanges.c.state == "in_flight",
+    postgresql_where=exchanges.c.state == "in_flight",
+)
+
+
+def _sums() -> list[sa.Column[Any]]:
+    """Return the columns that every roll-up has: how many events of which kind, and the exact sum of each unit."""
+    numbers = [
+        sa.Column(n, sa.BigInteger, nullable=False) for n in ("events", "exact", "partial", "estimated")
+    ]
+    unmeasured = sa.Column(
+        "unmeasured", sa.Text, nullable=False
+    )  # JSON: reason -> number of events without counts
+    return [*numbers, unmeasured, *(sa.Column(unit, Natural) for unit in UNITS)]
+
+
+run_totals = sa.Table(
+    "run_totals",
+    metadata,
+    sa.Column("scope", sa.Integer, sa.ForeignKey("scopes.id"), primary_key=True),
+    *_sums(),
+)
+instance_totals = sa.Table(
+    "instance_totals",
+    metadata,
+    sa.Column("account", sa.Integer, sa.ForeignKey("accounts.id"), primary_key=True),
+    sa.Column("source", sa.Text, primary_key=True),
+    *_sums(),
+)
+bucket_totals = sa.Table(
+    "bucket_totals",
+    metadata,
+    sa.Column("account", sa.Integer, sa.ForeignKey("accounts.id"), primary_key=True),
+    sa.Column("source", sa.Text, primary_key=True),
+    sa.Column("model", sa.Text, primary_key=True),  # as answered, else as asked, else ""
+    sa.Column("bucket", sa.BigInteger, primary_key=True),  # quarter hours since 1970 UTC, by the call's start
+    *_sums(),
+)
+
+note_totals = sa.Table(
+    "note_totals",
+    metadata,
+    sa.Column("account", sa.Integer, sa.ForeignKey("accounts.id"), primary_key=True),
+    sa.Column("run_id", sa.Text, primary_key=True),
+    sa.Column("kind", sa.Text, primary_key=True),
+    sa.Column("count", Natural, nullable=False),
+    sa.Column("latest", sa.Text, nullable=False),
+    sa.Column("latest_at_ns", sa.BigInteger, nullable=False),
+)

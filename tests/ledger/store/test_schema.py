@@ -1,0 +1,62 @@
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from kt_ledger import store as store_room
+from kt_ledger.clock import ManualClock
+from kt_ledger.store import schema
+from kt_ledger.store.sqlite import SqliteStore
+from kt_ledger.values import U64_MAX
+
+
+def test_the_migrations_end_where_the_tables_say(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "ledger.db", clock=ManualClock())
+
+    with store.engine.connect() as connection:
+        differences = compare_metadata(MigrationContext.configure(connection), schema.metadata)
+        made = set(connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = 'index'"))
+
+    assert [] == differences
+    partial = {name for name, sql in made if sql and "WHERE" in sql}
+    assert {"instances_live_name", "runs_unended", "exchanges_in_flight"} == partial
+    store.close()
+
+
+def test_the_known_revisions_are_those_in_the_folder() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(store_room.__file__).with_name("migrations")))
+
+    revisions = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
+
+    assert list(schema.REVISIONS) == revisions[::-1]
+
+
+@pytest.mark.parametrize("number", [None, 0, 1, 2**63 - 1, 2**63, U64_MAX, 10**40])
+def test_a_natural_number_of_any_size_comes_back_exactly(number: int | None) -> None:
+    engine = sa.create_engine("sqlite://")
+    table = sa.Table("t", sa.MetaData(), sa.Column("n", schema.Natural))
+
+    with engine.begin() as connection:
+        table.create(connection)
+        connection.execute(sa.insert(table), [{"n": number}])
+        kept = connection.execute(sa.select(table.c.n)).scalar_one()
+
+    assert number == kept
+    engine.dispose()
+
+
+def test_the_same_tables_can_be_made_in_postgresql() -> None:
+    dialect = postgresql.dialect()
+
+    for table in schema.metadata.sorted_tables:
+        assert "CREATE TABLE" in str(CreateTable(table).compile(dialect=dialect))
+        for index in table.indexes:
+            assert "CREATE" in str(CreateIndex(index).compile(dialect=dialect))
+    assert "NUMERIC(60, 0)" in str(CreateTable(schema.events).compile(dialect=dialect))
