@@ -53,10 +53,14 @@ class Fleet:
     state: Path
     env: dict[str, str] = field(default_factory=dict)
 
-    def run(self, *words: str, check: int | None = 0, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *words: str, check: int | None = 0, env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, **self.env, **(env or {}), "KTESIO_STATE_DIR": str(self.state)}
         command = [sys.executable, "-m", "kt_cli.main", *words]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, env=environment, timeout=120
+        )
         if check is not None:
             assert check == done.returncode, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
@@ -91,7 +95,15 @@ class Fleet:
 @pytest.fixture
 def provider(tmp_path: Path) -> Iterator[Provider]:
     log = tmp_path / "provider.ndjson"
-    command = [sys.executable, "-m", "kt_cli.demo.provider", "--fixtures", str(REPOSITORY / "fixtures"), "--log", str(log)]
+    command = [
+        sys.executable,
+        "-m",
+        "kt_cli.demo.provider",
+        "--fixtures",
+        str(REPOSITORY / "fixtures"),
+        "--log",
+        str(log),
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         yield Provider(process, json.loads(process.stdout.readline())["port"], log)
