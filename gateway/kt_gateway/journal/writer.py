@@ -1,0 +1,359 @@
+"""The gateway's own log on disk: appended by the event loop, made durable by one thread, many waiters a sync.
+
+Laws: a record is with the kernel before `append` returns, so a killed process loses none; one sync serves everyone
+who waited when it began; a descriptor whose write or sync failed is given up and never synced again, its records
+that were not durable are written once more to a fresh segment (a reader sees them twice: same exchange id, same
+facts), close records among them marked `unsynced`, since their answers were released meanwhile.
+"""
+
+import asyncio
+import fcntl
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kt_gateway.journal.segment import Segment
+from kt_ledger import clock, durable, journal
+
+logger = logging.getLogger(__name__)
+
+SEGMENT_LIMIT_BYTES = 64 << 20
+STUCK_AFTER_S = 5.0
+"""A sync that takes longer makes the journal unhealthy (design section 3)."""
+RETRY_EVERY_S = 0.5
+IDLE_SYNC_S = 0.5
+"""How long a record that nobody waits for may stay in the kernel's cache only."""
+CLOSE_TIMEOUT_S = 5.0
+KEPT_LIMIT_BYTES = 32 << 20
+"""Records kept in memory while nothing can be written; beyond it all but close records are dropped and counted."""
+
+Kept = tuple[int, int, dict[str, Any], int]  # sequence, type, fields, size of the frame
+
+
+class JournalWriter:
+    """One incarnation's journal. All methods but those of its thread belong to the event loop's thread."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        header: dict[str, Any],
+        segment_limit_bytes: int = SEGMENT_LIMIT_BYTES,
+        slow_sync_s: float = 0.0,
+        stuck_after_s: float = STUCK_AFTER_S,
+        on_progress: Callable[[], None] | None = None,
+    ) -> None:
+        """Make the folder (0700), lock it for life, and begin its first segment.
+
+        Args:
+            folder: `gateway/journal/<incarnation>`; must not exist.
+            header: the fields of each segment's header but its number.
+            segment_limit_bytes: a segment that reached it is followed by the next.
+            slow_sync_s: seconds added to each sync (tests of the order of things).
+            stuck_after_s: how long a sync may take before answers are released without it.
+            on_progress: called in the event loop's thread after each write.
+
+        Raises:
+            OSError: the folder or the first segment cannot be made.
+        """
+        self._folder = folder
+        self._header = header
+        self._limit_bytes = segment_limit_bytes
+        self._slow_sync_s = slow_sync_s
+        self._stuck_after_s = stuck_after_s
+        self.on_progress = on_progress
+        folder.mkdir(mode=0o700, parents=True)
+        self._lock_fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self.healthy = True
+        self._segment = Segment(folder, 1)
+        self._segment.write(self._header_frame(1))
+        self._given_up: list[Segment] = []  # full or failed; closed by the thread, full ones synced first
+        self._folder_dirty = True
+        self._sequence = 0
+        self._durable = 0  # as the loop knows it
+        self._wanted = 0  # the highest sequence that somebody waits for
+        self._reached = 0  # the highest sequence that the thread made durable
+        self._kept: deque[Kept] = deque()
+        self._kept_bytes = 0
+        self._dropped = 0
+        self._waiters: deque[tuple[int, float, asyncio.Future[bool]]] = deque()
+        self._hopefuls: list[asyncio.Future[bool]] = []
+        self._watch: asyncio.TimerHandle | None = None
+        self._idle: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+        self._wake = threading.Condition()
+        self._asked = False
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
+        self._thread.start()
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """Return (segment number, bytes of whole records in it)."""
+        return self._segment.number, self._segment.size
+
+    def append(self, type_: int, fields: dict[str, Any], *, keep: bool = True) -> bool:
+        """Hand one record to the kernel.
+
+        Args:
+            type_: a record type of `kt_ledger.journal`.
+            fields: its payload; not to be changed afterwards.
+            keep: whether to write it later when it cannot be written now.
+
+        Returns:
+            False when it could not be written now; it is then kept in memory, or forgotten where `keep` is false.
+        """
+        data = journal.frame(type_, fields)
+        with self._wake:
+            written = self.healthy and self._write(data)
+            if written or (keep and self._room_for(type_, data)):
+                self._sequence += 1
+                self._kept.append((self._sequence, type_, fields, len(data)))
+                self._kept_bytes += len(data)
+            elif keep:
+                self._dropped += 1
+        if self._idle is None:
+            self._idle = self._loop.call_later(IDLE_SYNC_S, self._ask)
+        if written and self.on_progress is not None:
+            self.on_progress()
+        return written
+
+    async def durable(self) -> bool:
+        """Wait until everything appended so far is durable; False when that cannot be had."""
+        if not self.healthy:
+            return False
+        if self._durable >= self._sequence:
+            return True
+        waiter: asyncio.Future[bool] = self._loop.create_future()
+        self._waiters.append((self._sequence, time.monotonic(), waiter))
+        if self._watch is None:
+            self._watch = self._loop.call_later(self._stuck_after_s, self._look_after_waiters)
+        with self._wake:
+            self._wanted = self._sequence
+            self._wake.notify()
+        return await waiter
+
+    async def usable(self, timeout_s: float) -> bool:
+        """Wait until records can be written again, at most `timeout_s`."""
+        if self.healthy:
+            return True
+        hopeful: asyncio.Future[bool] = self._loop.create_future()
+        self._hopefuls.append(hopeful)
+        done, _ = await asyncio.wait([hopeful], timeout=timeout_s)
+        return bool(done) and self.healthy
+
+    def close(self) -> None:
+        """Make everything durable, end the thread and let go of the lock; blocks at most five seconds."""
+        with self._wake:
+            self._closing = True
+            self._wake.notify()
+        self._thread.join(CLOSE_TIMEOUT_S)
+        if not self._thread.is_alive():
+            self._segment.close()
+        os.close(self._lock_fd)
+
+    def _tell(self, what: Callable[..., None], *arguments: object) -> None:
+        """Let the event loop call `what`; from either thread."""
+        try:
+            self._loop.call_soon_threadsafe(what, *arguments)
+        except RuntimeError:
+            pass  # the loop has ended: there is nobody left to tell
+
+    # -- in the event loop -------------------------------------------------------------------------------------
+    def _write(self, data: bytes) -> bool:
+        try:
+            if self._segment.size + len(data) > self._limit_bytes:
+                self._next_segment()
+            self._segment.write(data)
+        except OSError as error:
+            self._fail(error)
+            return False
+        return True
+
+    def _next_segment(self) -> None:
+        number = self._segment.number + 1
+        fresh = Segment(self._folder, number)
+        fresh.write(self._header_frame(number))
+        self._given_up.append(self._segment)
+        self._segment = fresh
+        self._folder_dirty = True
+
+    def _header_frame(self, number: int) -> bytes:
+        return journal.frame(journal.HEADER, {**self._header, "segment": number})
+
+    def _room_for(self, type_: int, data: bytes) -> bool:
+        return type_ == journal.CLOSE or self._kept_bytes + len(data) <= KEPT_LIMIT_BYTES
+
+    def _fail(self, error: OSError) -> None:
+        """Take the news, in either thread and under the lock, that the current segment is beyond use."""
+        if not self.healthy:
+            return
+        self.healthy = False
+        self._wake.notify()
+        logger.error("journal cannot be written: %s; answers are released unsynced, new calls wait", error)
+        self._tell(self._release_waiters)
+
+    def _release_waiters(self) -> None:
+        while self._waiters and not self.healthy:
+            _, _, waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(False)
+
+    def _ask(self) -> None:
+        self._idle = None
+        with self._wake:
+            self._asked = True
+            self._wake.notify()
+
+    def _look_after_waiters(self) -> None:
+        self._watch = None
+        if not self._waiters:
+            return
+        age_s = time.monotonic() - self._waiters[0][1]
+        if age_s >= self._stuck_after_s:
+            with self._wake:
+                self._fail(TimeoutError(f"a sync takes longer than {self._stuck_after_s} s"))
+        else:
+            self._watch = self._loop.call_later(self._stuck_after_s - age_s, self._look_after_waiters)
+
+    def _synced(self, sequence: int) -> None:
+        self._durable = max(self._durable, sequence)
+        while self._waiters and self._waiters[0][0] <= sequence:
+            _, _, waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(True)
+
+    def _recovered(self) -> None:
+        hopefuls, self._hopefuls = self._hopefuls, []
+        for hopeful in hopefuls:
+            if not hopeful.done():
+                hopeful.set_result(True)
+        if self.on_progress is not None:
+            self.on_progress()
+
+    # -- in the thread ------------------------------------------------------------------------------------------
+    def _run(self) -> None:
+        while self._await_work():
+            if self.healthy:
+                self._sync()
+            else:
+                self._recover()
+        if self.healthy:
+            self._sync()
+        elif self._kept:
+            self._recover()
+
+    def _await_work(self) -> bool:
+        """Wait for something to do; False once it is time to end."""
+        with self._wake:
+            if self.healthy:
+                self._wake.wait_for(self._has_work)
+            else:
+                self._wake.wait_for(lambda: self._closing, RETRY_EVERY_S)
+            self._asked = False
+            return not self._closing
+
+    def _has_work(self) -> bool:
+        return self._closing or self._asked or self._wanted > self._reached or not self.healthy
+
+    def _sync(self) -> None:
+        with self._wake:
+            sequence, segment = self._sequence, self._segment
+            given_up, self._given_up = self._given_up, []
+            folder_dirty, self._folder_dirty = self._folder_dirty, False
+        try:
+            if self._slow_sync_s:
+                time.sleep(self._slow_sync_s)
+            for full in given_up:
+                durable.durable(full.descriptor)
+            durable.durable(segment.descriptor)
+            if folder_dirty:
+                self._sync_folder()
+        except OSError as error:
+            with self._wake:
+                self._fail(error)
+            return
+        finally:
+            for full in given_up:
+                full.close()
+        with self._wake:
+            if not self.healthy:
+                return  # too late: its waiters have been released
+            self._forget(sequence)
+        self._tell(self._synced, sequence)
+
+    def _forget(self, sequence: int) -> None:
+        self._reached = sequence
+        while self._kept and self._kept[0][0] <= sequence:
+            self._kept_bytes -= self._kept.popleft()[3]
+
+    def _sync_folder(self) -> None:
+        descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _recover(self) -> None:
+        """Begin a fresh segment with everything that is not known to be durable, or leave things as they are."""
+        fresh: Segment | None = None
+        try:
+            fresh = Segment(self._folder, self._segment.number + 1, hidden=True)
+            fresh.write(self._header_frame(fresh.number))
+            with self._wake:
+                for kept in list(self._kept):
+                    fresh.write(_again(kept))
+                sequence = self._sequence
+            durable.durable(fresh.descriptor)
+            fresh.reveal()
+            self._sync_folder()
+        except OSError:
+            if fresh is not None:
+                fresh.close()
+                fresh.path.unlink(missing_ok=True)
+            return
+        self._take_over(fresh, sequence)
+
+    def _take_over(self, fresh: Segment, sequence: int) -> None:
+        with self._wake:
+            old, self._segment = self._segment, fresh
+            self._forget(sequence)
+            self.healthy = True
+            late = [_again(kept) for kept in self._kept]
+            if self._dropped:
+                late.append(_dropped_note(self._dropped))
+                self._dropped = 0
+            try:
+                for data in late:
+                    fresh.write(data)
+            except OSError as error:
+                self._fail(error)
+                return
+            finally:
+                old.close()
+        logger.warning("journal is written again, in segment %d", fresh.number)
+        self._tell(self._synced, sequence)
+        self._tell(self._recovered)
+
+
+def _again(kept: Kept) -> bytes:
+    _, type_, fields, _ = kept
+    return journal.frame(type_, {**fields, "unsynced": True} if type_ == journal.CLOSE else fields)
+
+
+def _dropped_note(count: int) -> bytes:
+    detail = "records of refused calls were dropped while the journal could not be written"
+    note = {
+        "kind": "gap",
+        "instance": "",
+        "run": None,
+        "at_ns": clock.SystemClock().wall_ns(),
+        "detail": detail,
+    }
+    return journal.frame(journal.NOTE, {**note, "count": count})

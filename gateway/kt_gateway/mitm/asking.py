@@ -1,0 +1,315 @@
+"""The first half of a lane: requests off the client's bytes, through the door, and on to the provider.
+
+Law: presence of the client, then the open record, then the connection, then the request, then the sent record.
+"""
+
+from mitmproxy.proxy import commands, layer
+
+from kt_gateway import failpoints
+from kt_gateway.exchange.exchange import RequestHead
+from kt_gateway.http1 import answers, door, framing, head, rewrite
+from kt_gateway.mitm.call import Call
+from kt_gateway.mitm.hooks import KtAdmitHook, Moment
+from kt_gateway.mitm.line import Commands, Line
+from kt_ledger import journal
+from kt_ledger.values import Reason
+
+INBOX_LIMIT_BYTES = 64 << 10
+"""Pipelined bytes that we keep while an exchange is under way; beyond it the client is not read."""
+DISCARD_LIMIT_BYTES = 1 << 20
+"""How much of a refused request's body is read away to keep the connection."""
+
+
+class Asking:
+    """What the client sends."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._inbox = bytearray()
+        self._body: framing.Body | None = None  # the request body that is being read
+        self._discarded = 0
+
+    @property
+    def body_is_open(self) -> bool:
+        """Whether the client has not finished its request."""
+        return self._body is not None
+
+    def feed(self, data: bytes) -> Commands:
+        """Take bytes of the client."""
+        self._inbox += data
+        yield from self.serve()
+
+    def serve(self) -> Commands:
+        """Do what the bytes in hand allow."""
+        line = self._line
+        while self._inbox and not line.closing:
+            if self._body is not None:
+                yield from self._read_body()
+            elif line.call is not None or not (yield from self._read_head()):
+                break
+        if len(self._inbox) > INBOX_LIMIT_BYTES and line.call is not None:
+            line.wire.hold(line.client)
+
+    # -- heads -------------------------------------------------------------------------------------------------
+    def _read_head(self) -> layer.CommandGenerator[bool]:
+        line = self._line
+        try:
+            start = head.take_request(self._inbox)
+            if start is None:
+                return False
+            body = framing.of_request(start)
+        except head.BadMessage as bad:
+            yield from self._refuse_bytes(bad)
+            return False
+        judged = line.meter.door.judge(start)
+        if isinstance(judged, door.Refusal):
+            yield from self._refuse(start, body, judged)
+        else:
+            yield from self._admit(start, body, judged)
+        return True
+
+    def _refuse_bytes(self, bad: head.BadMessage) -> Commands:
+        line = self._line
+        asked = RequestHead(method="", path="", query="", headers=())
+        line.meter.record_local(None, asked, bad.status, Reason.BAD_REQUEST)
+        answer = answers.error(bad.status, "bad_request", bad.why)
+        yield from line.tell(answer, close=True, head_only=False)
+        yield from line.leave()
+
+    def _refuse(self, start: head.RequestStart, body: framing.Body | None, refusal: door.Refusal) -> Commands:
+        line = self._line
+        if refusal.counted is not None:
+            line.meter.count(refusal.counted, refusal.run_id)
+        if refusal.reason is not None:
+            asked = _asked(start, refusal.path, b"")
+            line.meter.record_local(refusal.run_id, asked, refusal.answer.status, refusal.reason)
+        # A client that waits for a 100 will not send the body that it announced: no next request could be found.
+        close = refusal.close or _ends_connection(start) or bool(head.values(start.headers, b"expect"))
+        yield from self._answer_here(start, body, refusal.answer, close=close)
+
+    def _answer_here(
+        self, start: head.RequestStart, body: framing.Body | None, answer: answers.Answer, *, close: bool
+    ) -> Commands:
+        line = self._line
+        yield from line.tell(answer, close=close, head_only=start.method == b"HEAD")
+        if close:
+            yield from line.leave()
+        elif body is not None and not body.done:
+            self._body, self._discarded = body, 0
+
+    def _admit(self, start: head.RequestStart, body: framing.Body | None, entry: door.Entry) -> Commands:
+        line = self._line
+        exchange = line.meter.begin(entry.run_id, _asked(start, entry.path, entry.query))
+        close = _ends_connection(start) or line.meter.draining
+        call = line.call = Call(start=start, entry=entry, exchange=exchange, close=close)
+        line.meter.in_flight += 1
+        has_body = body is not None and not body.done
+        if exchange.wants_body and _fits(body, exchange.collect_limit_bytes):
+            call.collected = bytearray()
+            if not has_body:
+                yield from self._launch_collected()
+                return
+            self._body = body
+            if call.expects_continue() and not self._inbox:
+                yield commands.SendData(line.client, answers.CONTINUE)
+            return
+        self._body = body if has_body else None
+        yield from self._launch(b"", _framing_of(body, call))
+
+    # -- bodies ------------------------------------------------------------------------------------------------
+    def _read_body(self) -> Commands:
+        assert self._body is not None
+        data = bytes(self._inbox)
+        self._inbox.clear()
+        try:
+            piece, rest = self._body.feed(data)
+        except head.BadMessage as bad:
+            yield from self._break_off(bad)
+            return
+        self._inbox += rest
+        body = self._body
+        if body.done:
+            self._body = None
+        call = self._line.call
+        if call is None or (call.collected is None and not call.launched):
+            yield from self._discard(len(piece))
+        elif call.collected is not None:
+            yield from self._collect(call, piece, body)
+        else:
+            yield from self._pass_on(call, piece, body)
+
+    def _collect(self, call: Call, piece: bytes, body: framing.Body) -> Commands:
+        assert call.collected is not None
+        call.collected += piece
+        if len(call.collected) > call.exchange.collect_limit_bytes:
+            first, call.collected = bytes(call.collected), None
+            yield from self._launch(first, _framing_of(framing.Chunked(), call))
+            if body.done and self._line.call is call and call.launched:
+                yield from self._pass_on(call, b"", body)
+        elif body.done:
+            yield from self._launch_collected()
+
+    def _pass_on(self, call: Call, piece: bytes, body: framing.Body) -> Commands:
+        line = self._line
+        if line.upstream is None:
+            return
+        call.exchange.request_passed(len(piece))
+        data = framing.chunk(piece) if call.request_chunked else piece
+        if body.done and call.request_chunked:
+            data += framing.last_chunk(body.trailers)
+        if data:
+            yield commands.SendData(line.upstream, data)
+
+    def _discard(self, count_bytes: int) -> Commands:
+        self._discarded += count_bytes
+        if self._discarded > DISCARD_LIMIT_BYTES:
+            yield from self._line.leave()
+
+    def _break_off(self, bad: head.BadMessage) -> Commands:
+        """End a request whose body is malformed: what was forwarded of it is not completed."""
+        line = self._line
+        self._body = None
+        call = line.call
+        if call is None:
+            yield from line.leave()
+            return
+        answered = call.answered
+        yield from self._end_unsent(call, Reason.BAD_REQUEST, status=None)
+        if answered:
+            yield from line.reset()
+            return
+        yield from line.tell(answers.error(bad.status, "bad_request", bad.why), close=True, head_only=False)
+        yield from line.leave()
+
+    # -- leaving -----------------------------------------------------------------------------------------------
+    def _launch_collected(self) -> Commands:
+        call = self._line.call
+        assert call is not None and call.collected is not None
+        body = call.exchange.collected(bytes(call.collected))
+        call.collected = None
+        empty = not body and not head.values(call.start.headers, b"content-length")
+        yield from self._launch(body, b"" if empty else b"content-length: %d\r\n" % len(body))
+
+    def _launch(self, first: bytes, framed_as: bytes) -> Commands:
+        """Let the request leave, or say why it did not.
+
+        Args:
+            first: body bytes that are in hand.
+            framed_as: the header lines that say how the body is framed.
+        """
+        line = self._line
+        call = line.call
+        assert call is not None
+        if line.wire.is_gone(line.client):
+            yield from self._end_unsent(call, Reason.CLIENT_GONE_BEFORE_SEND, status=None)
+            yield from line.reset()
+            return
+        if not (yield from self._record_open(call)):
+            return
+        if not line.is_connected():
+            error = yield from line.connect()
+            if error is not None:
+                yield from self._report_unreachable(call)
+                return
+            if line.wire.is_gone(line.client):
+                yield from line.give_up(Reason.CLIENT_GONE_BEFORE_SEND)
+                line.forget_call()
+                yield from line.reset()
+                return
+        yield from self._send(call, first, framed_as)
+
+    def _record_open(self, call: Call) -> layer.CommandGenerator[bool]:
+        line = self._line
+        if failpoints.ARMED:
+            failpoints.ARMED.hit("before_open_record")
+        while not line.meter.record(journal.OPEN, call.exchange.open_fields(), keep=False):
+            moment = Moment(line.meter.instance_id)
+            line.wire.hold(line.client)
+            yield KtAdmitHook(moment)
+            line.wire.go_on(line.client)
+            if not moment.usable:
+                why = "usage cannot be recorded (is the disk full?), so nothing may leave; see `kt engine status`"
+                answer = answers.final(call.entry.path, "journal_unavailable", why)
+                yield from self._end_unsent(call, Reason.JOURNAL_UNAVAILABLE, status=answer.status)
+                yield from self._answer_here(call.start, self._body, answer, close=call.close)
+                return False
+        if failpoints.ARMED:
+            failpoints.ARMED.hit("after_open_record")
+        return True
+
+    def _report_unreachable(self, call: Call) -> Commands:
+        line = self._line
+        answer = answers.error(
+            502, "upstream_unreachable", "the provider could not be reached; nothing was sent"
+        )
+        call.exchange.response_head(status=answer.status, headers=(), mono_ns=line.meter.now()[1])
+        yield from line.give_up(Reason.UPSTREAM_UNREACHABLE)
+        line.forget_call()
+        yield from self._answer_here(call.start, self._body, answer, close=call.close)
+
+    def _send(self, call: Call, first: bytes, framed_as: bytes) -> Commands:
+        line = self._line
+        door_ = line.meter.door
+        key = None if door_.key is None else rewrite.key_header(call.entry.path, door_.key)
+        request = rewrite.request(
+            call.start,
+            target=call.entry.target,
+            host=door_.upstream.authority,
+            key=key,
+            token=call.entry.token,
+            identity=call.exchange.metered,
+            framing=framed_as,
+        )
+        call.launched = True
+        assert line.upstream is not None
+        if first and call.request_chunked:
+            call.exchange.request_passed(len(first))
+            first = framing.chunk(first)
+        yield commands.SendData(line.upstream, request + first)
+        call.exchange.sent()
+        line.meter.record(journal.SENT, {"x": call.exchange.id})
+
+    def _end_unsent(self, call: Call, reason: Reason, *, status: int | None) -> Commands:
+        """Record a request that ends before anything of it left, or whose end never left."""
+        line = self._line
+        if call.launched:
+            yield from line.give_up(reason)
+            yield from line.hang_up()
+        else:
+            call.exchange.open_fields()
+            at_ns, mono_ns = line.meter.now()
+            call.exchange.failed(reason, mono_ns=mono_ns)
+            fields = call.exchange.close_fields(at_ns=at_ns, mono_ns=mono_ns)
+            line.meter.record(journal.LOCAL, {**fields, "status": status})
+        line.forget_call()
+
+    def client_left(self) -> Commands:
+        """Record a request whose sender left before it was complete."""
+        call = self._line.call
+        if call is not None and not call.launched:
+            yield from self._end_unsent(call, Reason.CLIENT_GONE_BEFORE_SEND, status=None)
+
+
+def _asked(start: head.RequestStart, path: bytes, query: bytes) -> RequestHead:
+    method, path_, query_ = start.method.decode("latin-1"), path.decode("latin-1"), query.decode("latin-1")
+    return RequestHead(method=method, path=path_, query=query_, headers=start.headers)
+
+
+def _ends_connection(start: head.RequestStart) -> bool:
+    # HTTP/1.0 clients are not kept: their keep-alive was never specified for proxies (RFC 9112 appendix C.2.2).
+    return start.minor == 0 or b"close" in rewrite.connection_options(start.headers)
+
+
+def _fits(body: framing.Body | None, limit_bytes: int) -> bool:
+    return not isinstance(body, framing.Sized) or body.left <= limit_bytes
+
+
+def _framing_of(body: framing.Body | None, call: Call) -> bytes:
+    """Return the header lines for a body that passes through as it comes."""
+    expect = (
+        b"expect: 100-continue\r\n" if call.expects_continue() and body is not None and not body.done else b""
+    )
+    if isinstance(body, framing.Sized):
+        return expect + b"content-length: %d\r\n" % body.left
+    call.request_chunked = body is not None
+    return expect + b"transfer-encoding: chunked\r\n" if body is not None else b""

@@ -1,0 +1,134 @@
+"""mitmproxy's connection handler with what a lane needs beyond it: pressure back, presence, and reset.
+
+Differs from `ProxyConnectionHandler` in `handle_connection` alone: a connection can be told not to be read for a
+while, and after each read only the writers that may have been written to are drained, so that a reader that left
+does not take the other side with it. Pinned by tests/contract/test_mitmproxy.py.
+"""
+
+import asyncio
+import socket
+import struct
+
+from mitmproxy.connection import Connection, ConnectionState
+from mitmproxy.proxy import events, mode_servers
+
+READ_BYTES = 65535
+_TCP_ESTABLISHED = 1  # include/net/tcp_states.h
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER {on, 0 s}: close() sends RST (socket(7))
+
+
+class LaneConnection(mode_servers.ProxyConnectionHandler):
+    """One client connection and the upstream connection behind it."""
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*arguments)  # type: ignore[no-untyped-call]
+        self._held: dict[Connection, asyncio.Event] = {}
+
+    def hold(self, *connections: Connection) -> None:
+        """Read no more from `connections` until `go_on`: what they send stays with the kernel."""
+        for connection in connections:
+            self._held.setdefault(connection, asyncio.Event())
+
+    def go_on(self, *connections: Connection) -> None:
+        """Read again."""
+        for connection in connections:
+            held = self._held.pop(connection, None)
+            if held is not None:
+                held.set()
+
+    def is_gone(self, connection: Connection) -> bool:
+        """Whether the peer has closed or reset `connection`, as far as the kernel knows at this moment.
+
+        A peer that merely shut down its sending side counts as gone, as nginx has it too.
+        """
+        io = self.transports.get(connection)
+        if io is None or not isinstance(io.writer, asyncio.StreamWriter) or io.writer.is_closing():
+            return True
+        assert isinstance(io.reader, asyncio.StreamReader)
+        if io.reader.at_eof() or io.reader.exception() is not None:
+            return True
+        return _peer_left(io.writer.get_extra_info("socket"))
+
+    def give_up_on(self, connection: Connection, after_s: float) -> asyncio.TimerHandle:
+        """Cancel the task of `connection` after a while, unless the returned timer is cancelled before."""
+
+        def cancel() -> None:
+            io = self.transports.get(connection)
+            if io is not None and io.handler is not None:
+                io.handler.cancel(f"not connected within {after_s} s")
+
+        return asyncio.get_running_loop().call_later(after_s, cancel)
+
+    def will_reset(self, connection: Connection) -> None:
+        """Let the coming close of `connection` reset it (RST), which no reader takes for an end."""
+        io = self.transports.get(connection)
+        if io is not None and isinstance(io.writer, asyncio.StreamWriter):
+            try:
+                endpoint = io.writer.get_extra_info("socket")
+                endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+            except OSError:
+                pass  # it is closed already
+
+    async def handle_connection(self, connection: Connection) -> None:
+        """Read `connection` to its end, then wait until our own side is closed."""
+        reader = self.transports[connection].reader
+        assert isinstance(reader, asyncio.StreamReader)
+        cancelled: asyncio.CancelledError | None = None
+        try:
+            await self._read_all(connection, reader)
+        except asyncio.CancelledError as error:
+            cancelled = error
+        if cancelled is None:
+            connection.state &= ~ConnectionState.CAN_READ
+        else:
+            connection.state = ConnectionState.CLOSED
+        await self.server_event(events.ConnectionClosed(connection))
+        if connection.state is ConnectionState.CAN_WRITE:
+            # Their side is closed, ours is not: a command of the layer cancels this task when we are done.
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError as error:
+                cancelled = error
+        writer = self.transports.pop(connection).writer
+        assert isinstance(writer, asyncio.StreamWriter)
+        writer.close()
+        if cancelled is not None:
+            raise cancelled
+
+    async def _read_all(self, connection: Connection, reader: asyncio.StreamReader) -> None:
+        while True:
+            held = self._held.get(connection)
+            if held is not None:
+                await held.wait()
+            try:
+                data = await reader.read(READ_BYTES)
+            except OSError:
+                return
+            if not data:
+                return
+            await self.server_event(events.DataReceived(connection, data))
+            await self._drain_others(connection)
+
+    async def _drain_others(self, connection: Connection) -> None:
+        """Wait while the other side takes no more: a slow reader slows its sender, not our memory."""
+        for other, io in list(self.transports.items()):
+            if other is connection or not other.state & ConnectionState.CAN_READ:
+                continue
+            if isinstance(io.writer, asyncio.StreamWriter):
+                try:
+                    await io.writer.drain()
+                except OSError:
+                    pass  # its own reader learns of it and tells the layer
+
+
+def _peer_left(endpoint: "asyncio.trsock.TransportSocket") -> bool:  # type: ignore[name-defined]
+    try:
+        if hasattr(socket, "TCP_INFO"):
+            info: bytes = endpoint.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
+            return info[0] != _TCP_ESTABLISHED
+        with socket.socket(fileno=socket.dup(endpoint.fileno())) as peek:
+            return not peek.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True

@@ -1,0 +1,36 @@
+"""Our own hooks in mitmproxy's hook system: points at which a lane waits for the journal while others go on.
+
+A `StartHook` subclass that a layer yields pauses that layer alone until every addon's coroutine has returned. The
+names of the addon methods follow from the class names: `kt_settle`, `kt_admit`.
+"""
+
+from dataclasses import dataclass
+
+from mitmproxy.proxy import commands, events
+
+
+@dataclass
+class Moment:
+    """What a hook is about; `usable` is the answer of `kt_admit`, `synced` that of `kt_settle`."""
+
+    instance_id: str
+    usable: bool = False
+    synced: bool = False
+
+
+@dataclass
+class KtSettleHook(commands.StartHook):
+    """The end of an answer is in hand and its close record is written: return once that is durable."""
+
+    data: Moment
+
+
+@dataclass
+class KtAdmitHook(commands.StartHook):
+    """A call wants to leave and the journal cannot be written: return once it can, or when waiting is over."""
+
+    data: Moment
+
+
+class GatewayStops(events.Event):
+    """This process is about to end: record what is under way and reset its connections."""

@@ -1,0 +1,101 @@
+"""The lane: a mitmproxy layer that passes HTTP/1.1 exchanges of one client connection, one after another.
+
+It decides nothing about usage (the exchange does), nothing about who may come in (the door does) and touches no
+socket (its commands and `LaneConnection` do). Law: the open record is written before anything leaves, the close
+record is durable before the end of an answer leaves.
+"""
+
+import logging
+
+from mitmproxy.proxy import commands, events, layer
+from mitmproxy.proxy.context import Context
+
+from kt_gateway.mitm.answering import Answering
+from kt_gateway.mitm.asking import Asking
+from kt_gateway.mitm.connection import LaneConnection
+from kt_gateway.mitm.hooks import GatewayStops
+from kt_gateway.mitm.line import LINGER_S, Commands, Line
+from kt_gateway.mitm.meter import Meter
+from kt_gateway.mitm.upstream_tls import UpstreamTls
+from kt_ledger.values import Reason
+
+logger = logging.getLogger(__name__)
+
+
+class Lane(layer.Layer):
+    """One client connection's exchanges."""
+
+    def __init__(
+        self, context: Context, *, meter: Meter, wire: LaneConnection, tunnel: UpstreamTls | None
+    ) -> None:
+        super().__init__(context)
+        self._line = Line(context, meter=meter, wire=wire, tunnel=tunnel)
+        self._asking = Asking(self._line)
+        self._answering = Answering(self._line)
+        self._line.request_is_open = lambda: self._asking.body_is_open
+
+    def _handle_event(self, event: events.Event) -> Commands:
+        try:
+            yield from self._take(event)
+        except Exception:
+            # A fault of the lane itself: nothing sensible can follow on this connection.
+            logger.exception("a lane of instance %s failed", self._line.meter.instance_id)
+            yield from self._abandon(Reason.METER_FAULT)
+
+    def _take(self, event: events.Event) -> Commands:
+        line = self._line
+        if isinstance(event, events.DataReceived):
+            if event.connection is line.client:
+                if not line.closing:
+                    yield from self._asking.feed(event.data)
+            elif event.connection is line.upstream:
+                yield from self._answering.feed(event.data)
+                yield from self._go_on()
+        elif isinstance(event, events.ConnectionClosed):
+            if event.connection is line.client:
+                yield from self._client_left()
+            elif event.connection is line.upstream:
+                yield from self._answering.closed()
+                yield from line.hang_up()
+                yield from self._go_on()
+        elif isinstance(event, events.Wakeup):
+            if event.command is line.timer:
+                yield from self._end_for_the_client()
+        elif isinstance(event, GatewayStops):
+            yield from self._abandon(Reason.GATEWAY_DIED)
+
+    def _go_on(self) -> Commands:
+        """Serve the next request once an exchange is over."""
+        line = self._line
+        if line.call is None and not line.closing:
+            line.wire.go_on(line.client)
+            yield from self._asking.serve()
+
+    def _client_left(self) -> Commands:
+        line = self._line
+        was_closing, line.closing = line.closing, True
+        yield from self._asking.client_left()
+        call = line.call
+        if call is not None and call.exchange.finish_seen and not call.exchange.settled and not was_closing:
+            # The provider is about to send the usage of what the agent has taken: read on for a moment.
+            call.lingering = True
+            line.timer = commands.RequestWakeup(LINGER_S)
+            yield line.timer
+            return
+        yield from self._end_for_the_client()
+
+    def _end_for_the_client(self) -> Commands:
+        line = self._line
+        if line.call is not None:
+            yield from line.give_up(Reason.CLIENT_GONE)
+            line.forget_call()
+        yield from line.hang_up()
+        yield commands.CloseConnection(line.client)
+
+    def _abandon(self, reason: Reason) -> Commands:
+        line = self._line
+        if line.call is not None:
+            if line.call.launched:
+                yield from line.give_up(reason)
+            line.forget_call()
+        yield from line.reset()
