@@ -37,8 +37,8 @@ WALLS: dict[str, tuple[str, ...]] = {
     "pydantic": ("manifest/kt_manifest/", "supervisor/kt_supervisor/engine/"),
     "mitmproxy": ("gateway/kt_gateway/mitm/", "addons/kt_addons/"),
     "httptools": ("gateway/kt_gateway/",),
-    "brotli": ("gateway/kt_gateway/",),
-    "zstandard": ("gateway/kt_gateway/",),
+    "brotli": ("gateway/kt_gateway/", "cli/kt_cli/demo/"),  # the demo's provider encodes
+    "zstandard": ("gateway/kt_gateway/", "cli/kt_cli/demo/"),
     "aiohttp": ("gateway/kt_gateway/", "supervisor/kt_supervisor/engine/"),
     "psutil": ("supervisor/kt_supervisor/",),
     "click": ("cli/kt_cli/",),

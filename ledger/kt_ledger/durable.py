@@ -34,12 +34,12 @@ def replace_file(path: "Path", data: bytes, *, mode: int = 0o600) -> None:
         while view:
             view = view[os.write(descriptor, view) :]
         os.fsync(descriptor)
+        fresh.rename(path)
     except BaseException:
         fresh.unlink(missing_ok=True)
         raise
     finally:
         os.close(descriptor)
-    fresh.rename(path)
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(folder)

@@ -66,10 +66,18 @@ def _receive(connection: socket.socket) -> tuple[dict[str, object], list[int]]:
         if not data:
             break
         line += data
-    for spare in descriptors[1:]:
-        os.close(spare)
     try:
         answer = json.loads(line)
+        if not isinstance(answer, dict):
+            raise ValueError
     except ValueError as error:
-        raise OSError(f"got {line[:80]!r}, wanted one line of JSON") from error
-    return answer, descriptors[:1]
+        _close(descriptors)
+        raise OSError(f"got {line[:80]!r}, wanted one line with a JSON object") from error
+    kept = descriptors[:1] if answer.get("ok") is True else []
+    _close(descriptors[len(kept) :])
+    return answer, kept
+
+
+def _close(descriptors: list[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)

@@ -56,8 +56,12 @@ def bind(path: Path, *, backlog: int = 128) -> socket.socket:
     try:
         with reachable(fresh) as name:
             server.bind(name)
+        server.listen(backlog)
+        fresh.rename(path)
+    except OSError:
+        server.close()
+        fresh.unlink(missing_ok=True)
+        raise
     finally:
         os.umask(before)
-    server.listen(backlog)
-    fresh.rename(path)
     return server

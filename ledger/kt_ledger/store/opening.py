@@ -59,11 +59,12 @@ def connect(path: Path) -> sa.Connection:
     try:
         with translated(path, "open it"):
             connection = _engine(path).connect()
-            _prepare(connection, path)
-    except BaseException:
+            _prepare(connection, path, fresh=fresh)
+    except BaseException as error:
         if connection is not None:
             dispose(connection)
-        if fresh:
+        # Locked: another process was quicker to fill the file that we made; it is its ledger now.
+        if fresh and "locked" not in str(error):
             _remove(path)
         raise
     return connection
@@ -100,7 +101,7 @@ def _engine(path: Path) -> sa.Engine:
     return engine
 
 
-def _prepare(connection: sa.Connection, path: Path) -> None:
+def _prepare(connection: sa.Connection, path: Path, *, fresh: bool) -> None:
     driver = connection.connection.driver_connection
     assert isinstance(driver, sqlite3.Connection)
     # Before anything else touches the file: with exclusive locking a WAL needs no shared memory, and a second
@@ -112,6 +113,8 @@ def _prepare(connection: sa.Connection, path: Path) -> None:
             f"ledger {path}: schema {version} — wanted {schema.HEAD} or older; a later kt has written it: "
             "run that one, or point KTESIO_STATE_DIR elsewhere; nothing was changed"
         )
+    if not fresh:
+        path.chmod(0o600)  # a restored backup may have brought the umask's mode
     _configure(driver, path)
     if version != schema.HEAD:
         _migrate(connection)
@@ -131,7 +134,6 @@ def _version(driver: sqlite3.Connection, path: Path) -> str | None:
 
 
 def _configure(driver: sqlite3.Connection, path: Path) -> None:
-    path.chmod(0o600)
     journal = driver.execute("PRAGMA journal_mode=WAL").fetchone()[0]
     if journal != "wal":
         raise StoreUnavailable(

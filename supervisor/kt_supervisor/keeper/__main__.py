@@ -14,6 +14,6 @@ def _find_rooms() -> None:
 
 if __name__ == "__main__":
     _find_rooms()
-    from kt_supervisor.keeper import keeper
+    from kt_supervisor.keeper import entry
 
-    sys.exit(keeper.main())
+    sys.exit(entry.main())

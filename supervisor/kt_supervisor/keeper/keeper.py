@@ -5,13 +5,11 @@ waits for nobody but the kernel; the exit record is on disk before anybody is to
 """
 
 import contextlib
-import fcntl
 import json
 import logging
 import os
 import selectors
 import signal
-import sys
 import time
 import zlib
 from pathlib import Path
@@ -20,12 +18,13 @@ from typing import Any
 from kt_ledger.clock import SystemClock
 from kt_ledger.durable import replace_file
 from kt_ledger.lending import LendingRefused, refuse
-from kt_supervisor.keeper import PROTOCOL, child, listener, logs, tree
+from kt_supervisor.keeper import PROTOCOL, child, listener, tree
 from kt_supervisor.keeper.control import Connection, Control
 from kt_supervisor.keeper.engine_watch import EngineWatch
 from kt_supervisor.keeper.ladder import Ladder, Rung
 from kt_supervisor.keeper.output import Output
-from kt_supervisor.keeper.spec import Spec, SpecInvalid
+from kt_supervisor.keeper.signals import catch_signals
+from kt_supervisor.keeper.spec import Spec
 
 TERM_WINDOW_S = 10.0
 """What a TERM to the keeper itself (a machine that shuts down) leaves the agent to end by itself."""
@@ -58,7 +57,7 @@ class Keeper:
         self._output = Output(
             spec.files, self._selector, limit_bytes=spec.segment_limit_bytes, clock=self._clock
         )
-        self._wakeups = _catch_signals()
+        self._wakeups = catch_signals()
         self._selector.register(self._wakeups, selectors.EVENT_READ, self._signalled)
         self._control = Control(spec.files, self._selector, self._answer)
         spread = zlib.crc32(spec.run_id.encode()) % 1000 / 1000
@@ -266,43 +265,3 @@ def _how(status: int | None) -> dict[str, int | None]:
         return {"code": None, "signal": None}
     code = os.waitstatus_to_exitcode(status)
     return {"code": code if code >= 0 else None, "signal": -code if code < 0 else None}
-
-
-def _catch_signals() -> int:
-    """Route signals into a pipe; return its reading end."""
-    reading, writing = os.pipe()
-    for descriptor in (reading, writing):
-        os.set_blocking(descriptor, False)
-    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    for number in (signal.SIGCHLD, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE, signal.SIGQUIT):
-        signal.signal(number, signal.SIG_IGN)
-    return reading
-
-
-def main() -> int:
-    """Read the specification from standard input and keep its Run.
-
-    Returns:
-        The exit code: 0 kept to its end, 2 a bad specification, 4 the Run has a keeper.
-    """
-    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
-    os.umask(0o077)
-    if os.getpid() != os.getsid(0):
-        os.setsid()
-    try:
-        spec = Spec.decode(sys.stdin.buffer.read())
-    except SpecInvalid as error:
-        logger.error("%s", error)
-        return 2
-    logs.prepare(spec.files.root)
-    lock = os.open(spec.files.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        logger.error("run %s has a keeper already", spec.run_id)
-        return 4
-    tree.become_subreaper()
-    tree.hide_from_siblings()
-    return Keeper(spec, lock=lock).run()

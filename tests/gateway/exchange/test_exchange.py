@@ -177,6 +177,34 @@ def test_no_byte_of_the_terminal_event_leaves_before_the_record(
     )
 
 
+@pytest.mark.parametrize("request_body", [b"{}", STREAMED])
+def test_a_terminal_event_that_comes_alone_waits_for_the_record(request_body: bytes) -> None:
+    events = [said("a"), said("b"), said("", "stop"), usage(), DONE]
+
+    heard = feed(new_exchange(), events, request=request_body)
+
+    assert heard.after == DONE
+
+
+def test_a_whole_event_behind_a_long_one_is_read_after_it() -> None:
+    long = said("x" * 100_000)
+
+    heard = feed(
+        new_exchange(), [said("a"), long[:90_000], long[90_000:] + said("b"), usage(), DONE], request=STREAMED
+    )
+
+    assert heard.body == said("a") + long + said("b") + DONE
+
+
+def test_the_first_reason_for_failing_stays() -> None:
+    exchange = new_exchange()
+    exchange.failed(Reason.UPSTREAM_CUT, mono_ns=1)
+
+    exchange.failed(Reason.CLIENT_GONE, mono_ns=2)
+
+    assert exchange.close_fields(at_ns=3, mono_ns=3)["reason"] == "upstream_cut"
+
+
 def test_a_stream_is_passed_on_event_by_event() -> None:
     exchange = new_exchange()
     exchange.collected(STREAMED)

@@ -77,6 +77,52 @@ def test_a_second_process_is_refused_and_told_why(path: Path) -> None:
     store.close()
 
 
+RACER = """
+import sys
+from pathlib import Path
+from kt_ledger.clock import ManualClock
+from kt_ledger.records import InstanceRow
+from kt_ledger.store import StoreUnavailable
+from kt_ledger.store.sqlite import open_store
+
+sys.stdin.readline()
+try:
+    store = open_store(Path(sys.argv[1]), clock=ManualClock())
+    store.add_instance(InstanceRow(id=sys.argv[2], name=sys.argv[2], kind="k", adapter="{}", created_at_ns=1))
+    print(sys.argv[2], flush=True)
+except StoreUnavailable as refused:
+    print("refused:", refused, flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_of_many_that_make_the_ledger_at_once_none_takes_it_from_another(path: Path) -> None:
+    racers = [
+        subprocess.Popen(
+            [sys.executable, "-c", RACER, str(path), str(n)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        for n in range(4)
+    ]
+    for racer in racers:
+        assert racer.stdin is not None
+        racer.stdin.write("go\n")
+        racer.stdin.flush()
+    said = [racer.stdout.readline().strip() for racer in racers if racer.stdout]
+    for racer in racers:
+        racer.communicate("\n")
+
+    store = opened(path)
+    winners = [word for word in said if not word.startswith("refused")]
+    assert 1 == len(winners)
+    assert winners == [row.id for row in store.instances()]
+    assert all("another process has it open" in word for word in said if word not in winners)
+    store.close()
+
+
 @pytest.mark.parametrize("content", [b"not a database at all, only text " * 40, b"\x00" * 4096])
 def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(path: Path, content: bytes) -> None:
     path.write_bytes(content)

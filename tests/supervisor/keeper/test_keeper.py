@@ -12,6 +12,7 @@ import pytest
 
 from kt_ledger import lending, unix_socket
 from kt_ledger.clock import SystemClock
+from kt_supervisor import keeper as keeper_package
 
 Keep = Callable[..., Any]
 WAITS = "while :; do sleep 1000; done"
@@ -389,19 +390,24 @@ def test_a_full_disk_holds_the_agent_back_and_loses_nothing(keep: Keep, tmp_path
 
 
 def test_the_keeper_needs_nothing_installed() -> None:
-    code = (
-        "import runpy, sys; sys.argv = ['x']\n"
-        "try: runpy.run_module('kt_supervisor.keeper.__main__', run_name='not_main')\n"
-        "except SystemExit: pass\n"
-        "import kt_supervisor.keeper.keeper\n"
-        "heavy = ('asyncio', 'pydantic', 'subprocess', 'multiprocessing')\n"
-        "print(*sorted(name for name in sys.modules if name.startswith(heavy)))"
-    )
+    main = Path(keeper_package.__file__).parent / "__main__.py"
+
     done = subprocess.run(
-        [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True, env=dict(os.environ)
+        [sys.executable, "-I", "-S", "-X", "importtime", main],
+        input=b"no specification",
+        capture_output=True,
+        check=False,
     )
 
-    assert "" == done.stdout.strip()
+    assert 2 == done.returncode
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines() if "|" in line}
+    assert {"kt_supervisor.keeper.keeper", "kt_ledger.lending"} <= imported
+    assert set() == {name.partition(".")[0] for name in imported} & {
+        "asyncio",
+        "subprocess",
+        "pydantic",
+        "site",
+    }
 
 
 def processes_of(run_id: str) -> list[int]:
