@@ -5,6 +5,7 @@
   engine.lock                     flock: one engine per state directory
   engine.json                     {pid, start_ticks, boot_id, version, started_at_ns}, written by the engine that runs
   engine.stopped                  present while the engine was stopped on purpose: keepers stay quiet
+  engine.waking                   flock: the keeper that is bringing a dead engine back
   engine.sock  engine.log
   ledger.db                       SQLite: the only file that only the engine opens
   config.toml  secrets.toml       the operator's
@@ -131,6 +132,11 @@ class StateLayout:
     def engine_stopped(self) -> Path:
         """The marker of a stop on purpose."""
         return self.root / "engine.stopped"
+
+    @property
+    def engine_waking(self) -> Path:
+        """Flock of the one keeper that brings a dead engine back."""
+        return self.root / "engine.waking"
 
     @property
     def engine_socket(self) -> Path:

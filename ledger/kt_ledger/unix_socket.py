@@ -7,7 +7,6 @@ folder: `/proc/self/fd/N` on Linux, a symbolic link in a private temporary folde
 import contextlib
 import os
 import socket
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +26,8 @@ def reachable(path: Path) -> Iterator[str]:
         finally:
             os.close(folder)
         return
+    import tempfile  # half of the cost of this module, wanted only where there is no /proc
+
     with tempfile.TemporaryDirectory(prefix="kt-", dir="/tmp") as short:
         link = Path(short) / "d"
         link.symlink_to(path.parent)

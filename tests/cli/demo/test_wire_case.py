@@ -68,7 +68,7 @@ def test_a_pause_stands_between_pieces_of_the_body() -> None:
 
     pauses = [piece.pause_ms for piece in case.pieces()]
 
-    assert pauses == [0, 0, *[20] * (len(case.body_pieces()) - 1), 0]
+    assert [0, 0, *[20] * (len(case.body_pieces()) - 1), 0] == pauses
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,116 @@
+"""`kt agent config`: read and change an agent's configuration."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from kt_cli import environment, figures, output, session, table, terminal
+
+
+@click.group(no_args_is_help=False, invoke_without_command=True)
+@click.pass_context
+def config(ctx: click.Context) -> None:
+    """Read and change an agent's configuration.
+
+    \b
+    Example:
+      kt agent config set bot metering.upstream_base_url https://api.openai.com/v1
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+@config.command("set", context_settings={"allow_interspersed_args": False})
+@output.json_option
+@click.argument("name")
+@click.argument("key")
+@click.argument("value", nargs=-1, type=click.UNPROCESSED)
+def set_value(name: str, key: str, value: tuple[str, ...], *, as_json: bool) -> None:
+    """Set KEY to VALUE. A VALUE that begins with a dash is taken as it is; flags go before NAME.
+
+    \b
+    Examples:
+      kt agent config set bot model gpt-4o-mini
+      kt agent config set bot agent.VERBOSITY -1
+      kt agent config set bot metering.upstream_api_key secret:OPENAI_API_KEY
+    """
+    body = {"key": key, "value": _one(value), "env": environment.caller()}
+    answer = session.ask_about(name, "PUT", "/config", body=body)
+    output.notices(answer)
+    if as_json:
+        output.document(answer)
+        return
+    output.result(f"{terminal.visible(key)} = {_shown(body['value'])}")
+
+
+@config.command("get")
+@click.argument("name")
+@click.argument("key", required=False)
+@click.option("--reveal", is_flag=True, help="Show secrets in the clear.")
+@output.json_option
+def get(name: str, key: str | None, *, reveal: bool, as_json: bool) -> None:
+    """Show the configuration that is in effect, and where each value comes from.
+
+    \b
+    Examples:
+      kt agent config get bot
+      kt agent config get bot model --json
+    """
+    query = _query(key=key, reveal="1" if reveal else None)
+    answer = session.ask_about(name, "GET", f"/config{query}")
+    output.notices(answer)
+    if as_json:
+        output.document(answer)
+        return
+    if not answer["entries"]:
+        output.result(f"{name} has no configuration.")
+        output.note(f"set some: kt agent config set {name} KEY VALUE")
+        return
+    rows = [_row(entry) for entry in answer["entries"]]
+    output.result(table.render(("Key", "Value", "Validated", "Source"), rows, width=terminal.width()))
+
+
+@config.command("unset")
+@click.argument("name")
+@click.argument("key")
+@output.json_option
+def unset(name: str, key: str, *, as_json: bool) -> None:
+    """Forget what was set for KEY.
+
+    \b
+    Example:
+      kt agent config unset bot model
+    """
+    answer = session.ask_about(name, "DELETE", f"/config{_query(key=key)}")
+    output.notices(answer)
+    if as_json:
+        output.document(answer)
+        return
+    output.result(f"{terminal.visible(key)} is no longer set.")
+
+
+def _one(value: Sequence[str]) -> str:
+    words = value[1:] if len(value) == 2 and value[0] == "--" else value
+    if len(words) != 1:
+        got = "no VALUE" if not words else f"{len(words)} words"
+        raise click.UsageError(f"got {got} after KEY, wanted one VALUE; quote one that has spaces")
+    return words[0]
+
+
+def _row(entry: dict[str, Any]) -> list[str]:
+    validated = "no" if entry.get("unvalidated") else "yes"
+    return [entry["key"], _shown(entry["value"]), validated, str(entry.get("source", figures.ABSENT))]
+
+
+def _shown(value: Any) -> str:
+    import json
+
+    return terminal.visible(value if isinstance(value, str) else json.dumps(value))
+
+
+def _query(**facts: str | None) -> str:
+    from urllib.parse import urlencode
+
+    given = {name: value for name, value in facts.items() if value is not None}
+    return f"?{urlencode(given)}" if given else ""

@@ -1,0 +1,82 @@
+"""`kt agent list`: the whole fleet at a glance. The fast path: nothing slow is imported here."""
+
+from typing import Any
+
+import click
+
+from kt_cli import environment, figures, output, session, table, terminal
+
+TITLES = (
+    "Name",
+    "Kind",
+    "State",
+    "Restarts",
+    "Budget (tok, est.\N{NO-BREAK SPACE}$)",
+    "Usage (tok, est.\N{NO-BREAK SPACE}$)",
+    "Agent Home",
+)
+STATE_COLOURS = {
+    "running": "green",
+    "failed": "red",
+    "paused": "yellow",
+    "starting": "yellow",
+    "stopping": "yellow",
+}
+
+EMPTY_FLEET: dict[str, Any] = {
+    "schema_version": 2,
+    "totals": {
+        "total_input_tokens": 0,
+        "total_output_tokens": 0,
+        "dollars_partial": False,
+        "unpriced_count": 0,
+        "usage_known": "all",
+        "unmeasured_calls": 0,
+    },
+    "instances": [],
+}
+"""What `list --json` says in a state directory that was never used."""
+
+
+@click.command("list")
+@output.json_option
+def show_fleet(*, as_json: bool) -> None:
+    """List all agents with their state and usage.
+
+    `—` means not known, `≥` at least: some calls could not be measured.
+
+    \b
+    Examples:
+      kt agent list
+      kt agent list --json
+    """
+    layout = environment.state()
+    fleet = EMPTY_FLEET if session.is_unused(layout) else session.ask("GET", "/v1/agents")
+    output.notices(fleet)
+    if as_json:
+        output.document(fleet)
+        return
+    if not fleet["instances"]:
+        output.result("No agents yet.")
+        output.note(output.NEXT_ABSENT)
+        return
+    root = str(layout.root)
+    rows = [_row(entry, root) for entry in fleet["instances"]]
+    output.result(table.render(TITLES, rows, width=terminal.width()))
+    output.result("")
+    output.result(output.wrapped(figures.totals(fleet["totals"])))
+    if any(str(entry["agent_home"]).startswith(root + "/") for entry in fleet["instances"]):
+        output.result(f"Agent homes are below {terminal.visible(root)}")
+
+
+def _row(entry: dict[str, Any], root: str) -> list[str | table.Cell]:
+    state = str(entry["state"])
+    return [
+        entry["name"],
+        entry["kind"],
+        table.Cell(state, STATE_COLOURS.get(state, "")),
+        str(entry["restart_count"]),
+        figures.budget(entry.get("budget")),
+        figures.usage(entry["usage"], "cumulative"),
+        str(entry["agent_home"]).removeprefix(root + "/"),
+    ]

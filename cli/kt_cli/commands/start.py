@@ -1,0 +1,32 @@
+"""`kt agent start`: returns when the agent runs; the agent outlives the command, the terminal and the engine."""
+
+import click
+
+from kt_cli import environment, output, session
+
+START_TIMEOUT_S = 120.0
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--detach", is_flag=True, help="Accepted; an agent is always detached from the command that started it."
+)
+@output.json_option
+def start(name: str, *, detach: bool, as_json: bool) -> None:
+    """Start an agent, with the environment of this shell.
+
+    \b
+    Examples:
+      kt agent start bot
+      MODEL=small kt agent start bot
+    """
+    del detach  # what it asks for is what always happens
+    body = {"env": environment.caller()}
+    answer = session.ask_about(name, "POST", "/start", body=body, timeout_s=START_TIMEOUT_S)
+    output.notices(answer)
+    if as_json:
+        output.document(answer)
+        return
+    output.result(f"Started {name}.")
+    output.result(str(answer.get("state", "running")))

@@ -1,0 +1,35 @@
+"""A click group whose commands are imported when they are used, not when `kt` starts."""
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+
+class LazyGroup(click.Group):
+    """Knows its commands as `name -> "module:attribute"`; listing the names imports nothing."""
+
+    def __init__(self, *arguments: Any, sources: Mapping[str, str], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._sources = dict(sources)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (the signature is click's)
+        """Return the names in the order in which they were given: the order of a life, not of the alphabet."""
+        return list(self._sources)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (the signature is click's)
+        """Import and return one command, or None where there is no such name."""
+        if cmd_name not in self._sources:
+            return None
+        module, _, attribute = self._sources[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that `args` begin with; the refusal of an unknown one names those that there are."""
+        if args and not args[0].startswith("-") and args[0] not in self._sources:
+            ctx.fail(f"got the verb {args[0]!r}, wanted one of: {', '.join(self._sources)}")
+        return super().resolve_command(ctx, args)

@@ -1,0 +1,178 @@
+"""The engine as a process: composed here and nowhere else.
+
+Order of life: lock, control socket, `engine.json`, ledger, keepers and gateway. Order of death: socket, what is under
+way, ledger, lock. Agents, keepers and gateway outlive it.
+"""
+
+import asyncio
+import contextlib
+import importlib.metadata
+import logging
+import os
+import signal
+from typing import Any
+
+from kt_ledger import unix_socket
+from kt_ledger.clock import SystemClock
+from kt_ledger.layout import StateLayout
+from kt_ledger.records import LIVE_STATES
+from kt_ledger.store import StoreUnavailable
+from kt_supervisor.engine import state_dir, views
+from kt_supervisor.engine.control import Control
+from kt_supervisor.engine.fleet import Fleet
+from kt_supervisor.engine.gateway_link import GatewayLink
+from kt_supervisor.engine.journals import Journals
+from kt_supervisor.engine.listeners import Listeners
+from kt_supervisor.engine.parts import Parts
+from kt_supervisor.engine.spawn import Spawner
+from kt_supervisor.engine.tasks import Tasks
+from kt_supervisor.engine.writer import Writer
+from kt_supervisor.keeper import tree
+
+logger = logging.getLogger(__name__)
+
+OPEN_AGAIN_S = 1.0
+SWEEP_EVERY_S = 2.0
+DRAIN_TIMEOUT_S = 5.0
+
+
+class Engine:
+    """Everything that this process holds."""
+
+    def __init__(self, files: StateLayout) -> None:
+        clock = SystemClock()
+        tasks = Tasks()
+        writer = Writer(files.database, clock=clock)
+        spawner = Spawner(files)
+        journals = Journals(files.gateway, writer=writer, clock=clock, tasks=tasks)
+        listeners = Listeners(files, writer=writer)
+        self._gateway = GatewayLink(
+            files.gateway, spawner=spawner, journals=journals, on_connected=listeners.restore
+        )
+        listeners.link = self._gateway
+        self._files = files
+        self._parts = Parts(
+            files=files,
+            clock=clock,
+            writer=writer,
+            tasks=tasks,
+            spawner=spawner,
+            listeners=listeners,
+            journals=journals,
+        )
+        self._fleet = Fleet(self._parts)
+        self._control = Control(self, self._fleet, self._parts, uid=os.geteuid())
+        self._started_at_ns = clock.wall_ns()
+        self._tried = asyncio.Event()
+        self._adopted = False
+        self._ended = asyncio.Event()
+
+    async def run(self) -> None:
+        """Serve until told to stop; call it under the lock."""
+        tasks = self._parts.tasks
+        self._files.engine_stopped.unlink(missing_ok=True)
+        await self._control.start(unix_socket.bind(self._files.engine_socket))
+        state_dir.write_record(self._files, self._record())
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._asked_to_end)
+        loop.add_signal_handler(signal.SIGCHLD, self._parts.spawner.reap)
+        tasks.start("opening the ledger", self._open())
+        await self._ended.wait()
+        self._files.engine_socket.unlink(missing_ok=True)
+        await self._control.stop()
+        await tasks.end()
+        await self._parts.writer.close()
+
+    # -- what the control API asks -----------------------------------------------------------------------------
+    async def ready(self) -> None:
+        """Return once the first attempt at the ledger is over. Raises StoreUnavailable where it failed."""
+        await self._tried.wait()
+        if self._parts.writer.trouble is not None:
+            raise type(self._parts.writer.trouble)(str(self._parts.writer.trouble))
+
+    async def describe(self) -> dict[str, Any]:
+        """Return the document of `GET /v1/engine`."""
+        await self._tried.wait()
+        trouble = self._parts.writer.trouble
+        rows = []
+        with contextlib.suppress(StoreUnavailable):
+            rows = await self._parts.writer.do(lambda store: store.instances())
+        running = sum(row.state in LIVE_STATES for row in rows)
+        return {
+            "schema_version": 1,
+            "running": True,
+            "pid": os.getpid(),
+            "version": version(),
+            "state_dir": str(self._files.root),
+            "started_at": views.moment(self._started_at_ns),
+            "store": "ok" if trouble is None else str(trouble),
+            "gateway": await self._describe_gateway(),
+            "agents": {"running": running, "total": len(rows)},
+        }
+
+    async def end_everything(self) -> list[str]:
+        """Stop all agents and the gateway; return what could not be stopped."""
+        await self._tried.wait()
+        troubles = await self._fleet.stop_all()
+        await self._gateway.drain(DRAIN_TIMEOUT_S)
+        with contextlib.suppress(StoreUnavailable):
+            await self._parts.journals.fold()
+        return troubles
+
+    def mark_stopped(self) -> None:
+        """Leave the marker that keeps keepers quiet."""
+        try:
+            state_dir.mark_stopped(self._files)
+        except OSError as error:
+            # A full disk must not keep the engine from ending; its keepers will then bring it back, as they must.
+            logger.error("cannot leave %s: %s", self._files.engine_stopped, error)
+
+    def end(self) -> None:
+        """Have the engine end."""
+        self._ended.set()
+
+    # -- inside ------------------------------------------------------------------------------------------------
+    async def _open(self) -> None:
+        """Open the ledger and take over what it knows; again and again while it cannot be opened."""
+        while not self._adopted:
+            if await self._parts.writer.open():
+                try:
+                    await self._fleet.adopt()
+                    self._adopted = True
+                except StoreUnavailable as error:
+                    logger.error("%s", error)
+            self._tried.set()
+            if not self._adopted:
+                await asyncio.sleep(OPEN_AGAIN_S)
+        self._parts.tasks.start("the gateway", self._gateway.run())
+        while True:
+            # What nobody pokes for: journals of gateways that are dead, or that drain.
+            try:
+                await self._parts.journals.fold()
+            except (StoreUnavailable, OSError) as error:
+                logger.warning("journals wait: %s", error)
+            await asyncio.sleep(SWEEP_EVERY_S)
+
+    async def _describe_gateway(self) -> dict[str, Any] | None:
+        status = await self._gateway.status()
+        if status is None:
+            return None
+        facts = {"running": True, "pid": status.pid, "incarnation": status.incarnation}
+        return facts | {"listeners": len(status.listeners), "journal_healthy": status.journal_healthy}
+
+    def _asked_to_end(self) -> None:
+        self.mark_stopped()
+        self.end()
+
+    def _record(self) -> dict[str, Any]:
+        who = {"pid": os.getpid(), "start_ticks": tree.start_ticks(os.getpid()), "boot_id": tree.boot_id()}
+        return who | {"version": version(), "started_at_ns": self._started_at_ns}
+
+
+def version() -> str:
+    """Return the version of the installed distribution."""
+    try:
+        return importlib.metadata.version("ktmeter")
+    except importlib.metadata.PackageNotFoundError:
+        return "0"

@@ -1,0 +1,56 @@
+"""The one file of this room that reads environment variables.
+
+The engine's own environment is that of whoever first needed it: nothing of it reaches an agent, and keepers, gateway
+and a revived engine get only what a Python process needs to run.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+
+GATEWAY = "KT_GATEWAY"
+_KEPT = frozenset(
+    {
+        "HOME",
+        "LANG",
+        "LANGUAGE",
+        "LOGNAME",
+        "PATH",
+        "PYTHONPATH",
+        "SSL_CERT_DIR",
+        "SSL_CERT_FILE",
+        "TMPDIR",
+        "TZ",
+        "USER",
+        "VIRTUAL_ENV",
+    }
+)
+_KEPT_PREFIXES = ("KT_", "LC_", "COVERAGE_")
+_RUNS_OWN = frozenset({"KT_RUN", "KT_INSTANCE"})
+
+
+def for_our_processes(variables: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment of our own children: no secret of a caller is in it, and no Run's identity."""
+    seen = os.environ if variables is None else variables
+    return {
+        name: value
+        for name, value in seen.items()
+        if (name in _KEPT or name.startswith(_KEPT_PREFIXES)) and name not in _RUNS_OWN
+    }
+
+
+def gateway_is_external() -> bool:
+    """Tell whether somebody else starts the gateway (`KT_GATEWAY=external`): it is waited for, never started."""
+    return os.environ.get(GATEWAY) == "external"
+
+
+def leave_run(command: list[str] | None) -> None:
+    """Forget the Run of an agent that happened to start the engine, by executing it again without.
+
+    A keeper ends whatever carries its Run's id in its environment, and that is read from the kernel: it cannot be
+    changed from inside (proc_pid_environ(5)).
+    """
+    if command is None or not _RUNS_OWN & set(os.environ):
+        return
+    variables = {name: value for name, value in os.environ.items() if name not in _RUNS_OWN}
+    os.execve(sys.executable, [sys.executable, "-m", "kt_supervisor.engine", *command[1:]], variables)

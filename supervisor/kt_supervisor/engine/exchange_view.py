@@ -1,0 +1,34 @@
+"""The document of `GET /v1/agents/{name}/exchanges`: each call with the usage event that belongs to it. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from kt_ledger.values import Exchange, Source, UsageEvent
+
+
+def exchanges(calls: Sequence[Exchange], events: Sequence[UsageEvent]) -> dict[str, Any]:
+    """Return the calls in their order; a call without an event has null counts and its own reason."""
+    by_key = {event.key: event for event in events if event.source is Source.ENGINE_OBSERVED}
+    return {"schema_version": 1, "exchanges": [_one(call, by_key.get(call.id)) for call in calls]}
+
+
+def _one(call: Exchange, event: UsageEvent | None) -> dict[str, Any]:
+    document = {name: None if value is None else _plain(value) for name, value in asdict(call).items()}
+    document |= {"completeness": None, "counts": {}, "input_tokens": None, "output_tokens": None}
+    if event is None:
+        return document
+    return document | {
+        "completeness": str(event.completeness),
+        "reason": event.reason or call.reason,
+        "counts": event.counts.to_json(),
+        "input_tokens": event.counts.input_total,
+        "output_tokens": event.counts.output_total,
+        "model_answered": event.model_answered,
+        "provider": event.provider,
+        "request_id": event.request_id,
+    }
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, bool | int) else str(value)

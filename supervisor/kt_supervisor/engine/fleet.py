@@ -1,0 +1,192 @@
+"""All instances of one state directory: registered, found by name, adopted, and read as one snapshot."""
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import Any
+
+from kt_ledger import ids
+from kt_ledger.records import InstanceRow, RunRow, State
+from kt_ledger.store import Store
+from kt_manifest import capability, config_file, names, options, settings
+from kt_manifest.snapshot import Adapter
+from kt_supervisor.engine import adoption, launching, run_logs, views
+from kt_supervisor.engine.gateway_client import GatewayAway, ListenerRefused
+from kt_supervisor.engine.instance import Instance
+from kt_supervisor.engine.keeper_link import KeeperGone, KeeperLink
+from kt_supervisor.engine.parts import Parts
+from kt_supervisor.engine.problems import NoSuchAgent, Refused
+from kt_supervisor.engine.views import Known
+
+logger = logging.getLogger(__name__)
+
+STOP_ALL_TIMEOUT_S = 30.0
+
+
+class Fleet:
+    """The instances, by name; the ledger is the truth, this is who works on it."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._instances: dict[str, Instance] = {}
+
+    def instance(self, name: str) -> Instance:
+        """Return an instance. Raises NameInvalid, NoSuchAgent."""
+        names.check(name)
+        found = self._instances.get(name)
+        if found is None or found.removed:
+            raise NoSuchAgent(name)
+        return found
+
+    async def register(self, name: str, snapshot: str) -> dict[str, Any]:
+        """Register an instance; everything is judged first, and a refusal leaves nothing behind."""
+        names.check(name)
+        adapter = Adapter.from_json(snapshot)
+        row = InstanceRow(
+            id=ids.new_id(wall=self._parts.clock),
+            name=name,
+            kind=adapter.kind,
+            adapter=snapshot,
+            created_at_ns=self._parts.clock.wall_ns(),
+        )
+        home = self._parts.files.home(name)
+        if home.is_symlink() or (home.exists() and not home.is_dir()):
+            raise Refused(
+                f"cannot register {name}: got something at {home} that is no folder, wanted a place for its "
+                "Agent Home; move it away",
+                code="home_unusable",
+            )
+        there = home.exists()
+        await self._parts.writer.do(lambda store: store.add_instance(row))
+        self._instances[name] = Instance(self._parts, row)
+        notices = [f"the Agent Home {home} is there already and is used as it is"] if there else []
+        try:
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            notices.append(f"the Agent Home {home} cannot be made yet: {error.strerror}")
+        levels = views.capabilities(adapter)
+        facts = {"name": name, "kind": adapter.kind, "agent_home": str(home), "id": row.id}
+        return facts | {"capabilities": levels, "os": capability.this_os(), "notices": notices}
+
+    async def adopt(self) -> None:
+        """Take over what the ledger knows: instances, their Runs, their listeners. Raises StoreUnavailable."""
+        rows, runs = await self._parts.writer.do(lambda store: (store.instances(), store.unended_runs()))
+        by_id = {row.id: self._instances.setdefault(row.name, Instance(self._parts, row)) for row in rows}
+        await asyncio.gather(*(self._adopt_one(by_id.get(run.instance_id), run) for run in runs))
+        for row in rows:
+            if by_id[row.id].current is None:
+                await self._remember(row)
+
+    async def _adopt_one(self, instance: Instance | None, run: RunRow) -> None:
+        try:
+            if instance is not None and instance.current is None:
+                await instance.adopt(run)
+        except Exception:
+            # One instance that cannot be taken over keeps nobody else from being taken over.
+            logger.exception("run %s could not be taken over", run.id)
+
+    async def _remember(self, row: InstanceRow) -> None:
+        try:
+            provider = await asyncio.to_thread(launching.provider, self._parts.files, row, environment={})
+        except Exception as error:
+            logger.warning("%s has no listener: %s", row.name, error)
+            return
+        if provider is not None:
+            self._parts.listeners.remember(row, provider, None)
+
+    async def forget(self, name: str, *, delete: bool, force: bool) -> dict[str, Any]:
+        """Remove an instance (`Instance.remove`)."""
+        instance = self.instance(name)
+        answer = await instance.remove(delete=delete, force=force)
+        if self._instances.get(name) is instance:
+            del self._instances[name]
+        return answer
+
+    async def catch_up(self, name: str | None = None) -> None:
+        """Have what logs and journals hold at this moment in the ledger, of one instance or of all."""
+        if client := self._parts.listeners.link.here:
+            try:
+                await client.flush()
+            except (GatewayAway, ListenerRefused) as error:
+                logger.warning("the gateway did not flush: %s", error)
+        chosen = [self.instance(name)] if name else list(self._instances.values())
+        tails = [instance.current.tail.fold() for instance in chosen if instance.current is not None]
+        await asyncio.gather(self._parts.journals.fold(), *tails)
+
+    async def known(self, name: str | None = None) -> list[Known]:
+        """Return what is known of one instance, or of all, by name, in one moment of the ledger."""
+        if name is not None:
+            self.instance(name)
+        found = await self._parts.writer.do(lambda store: _read(store, self._parts, name))
+        return [await asyncio.to_thread(self._with_settings, known) for known in found] if name else found
+
+    def _with_settings(self, known: Known) -> Known:
+        """Add what the settings say, which `show` tells and `list` does not."""
+        try:
+            provider = launching.provider(self._parts.files, known.row, environment={})
+            url = config_file.read(self._parts.files.home(known.row.name) / "config.toml").get(
+                options.UPSTREAM_BASE_URL
+            )
+        except Exception:
+            return known  # the start tells what is wrong with them; reading usage does not depend on it
+        shown = None if url is None else str(settings.shown(options.UPSTREAM_BASE_URL, url))
+        key_lost = (
+            self._parts.listeners.is_closed(known.row.id) if provider and provider.key_missing else False
+        )
+        return replace(known, upstream=shown, key_missing=key_lost)
+
+    async def stop_all(self) -> list[str]:
+        """Stop everything that runs, all at once; return what could not be stopped, in words."""
+        live = [i for i in self._instances.values() if i.current is not None]
+        results = await asyncio.gather(
+            *(i.stop(timeout_s=STOP_ALL_TIMEOUT_S) for i in live), return_exceptions=True
+        )
+        return [str(result) for result in results if isinstance(result, Exception)]
+
+    async def stop_without_ledger(self, name: str, *, timeout_s: float) -> dict[str, Any]:
+        """Stop an agent through its keeper alone, while the ledger is away; it is kept once that is back.
+
+        Raises:
+            Refused: nothing of that name runs, as far as can be seen without the ledger.
+        """
+        names.check(name)
+        for run in await asyncio.to_thread(self._live_runs, name):
+            try:
+                link = await KeeperLink.connect(run.socket, within_s=1.0)
+            except KeeperGone:
+                continue
+            self._parts.tasks.start(f"stop {name}", link.follow())
+            try:
+                await link.ask("stop", timeout_s=timeout_s)
+                while adoption.read_json(run.exit) is None:  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)  # its own connection ends with the keeper, not with the agent
+            finally:
+                link.close()
+            forced = bool((adoption.read_json(run.exit) or {}).get("forced"))
+            return {"name": name, "state": str(State.STOPPED), "forced": forced}
+        raise NoSuchAgent(name)
+
+    def _live_runs(self, name: str) -> list[Any]:
+        folders = self._parts.files.runs.iterdir() if self._parts.files.runs.is_dir() else ()
+        runs = [self._parts.files.run(folder.name) for folder in folders]
+        mine = [run for run in runs if (run_logs.owner(run) or {}).get("name") == name]
+        return [run for run in mine if not run.exit.exists()]
+
+
+def _read(store: Store, parts: Parts, name: str | None) -> list[Known]:
+    rows = store.instances() if name is None else [row for row in [store.instance(name)] if row]
+    return [_known(store, parts, row) for row in rows]
+
+
+def _known(store: Store, parts: Parts, row: InstanceRow) -> Known:
+    return Known(
+        row=row,
+        adapter=Adapter.from_json(row.adapter),
+        home=str(parts.files.home(row.name)),
+        run=store.run(row.run_id) if row.run_id else None,
+        totals=store.totals(row.id),
+        run_totals=store.totals(row.id, run_id=row.run_id) if row.run_id else {},
+        in_flight=store.in_flight(row.id),
+        notes=store.notes(row.id),
+        port=parts.listeners.port(row.id),
+    )

@@ -1,0 +1,142 @@
+"""Everything of a start that can be judged before anything changes, and the rendering once the Run has its listener.
+
+Reads files of the operator (settings, secrets); writes rendered files into the Agent Home; starts nothing.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kt_ledger.layout import StateLayout
+from kt_ledger.records import InstanceRow, RunRow
+from kt_manifest import capability, config_file, layers, options, render, secrets, settings
+from kt_manifest.layers import Entry
+from kt_manifest.snapshot import ENGINE_OBSERVED, Adapter
+from kt_manifest.value_types import Value
+from kt_supervisor.engine import metering
+from kt_supervisor.engine.metering import Upstream
+from kt_supervisor.engine.problems import Refused
+
+EFFECTIVE = "effective-config.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A start that nothing speaks against so far; secrets are resolved and do not show in a repr."""
+
+    adapter: Adapter
+    home: Path
+    values: Mapping[str, Value] = field(repr=False)
+    entries: tuple[Entry, ...] = field(repr=False)
+    secret_keys: frozenset[str]
+    upstream: Upstream | None
+    base_environment: Mapping[str, str] = field(repr=False)
+
+    @property
+    def interactive(self) -> bool:
+        """Whether the agent has a standard input, on this system."""
+        levels = capability.project(self.adapter.declaration, capability.this_os())
+        return levels[capability.INTERACTION] is not capability.Level.UNSUPPORTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What the keeper starts."""
+
+    argv: tuple[str, ...] = field(repr=False)
+    env: dict[str, str] = field(repr=False)
+    notices: tuple[str, ...]
+
+
+def entries(home: Path) -> list[Entry]:
+    """Return the effective settings of an instance, and where each comes from; raises as `config_file.read`."""
+    instance = layers.Layer(layers.INSTANCE, config_file.read(home / "config.toml"))
+    return layers.merge([layers.engine_default(), instance])
+
+
+def plan(files: StateLayout, row: InstanceRow, *, environment: Mapping[str, str]) -> Plan:
+    """Return how an instance would be started with its caller's environment.
+
+    Raises:
+        NothingToLaunch, SnapshotUnreadable, MalformedLayer, SecretUnresolved and what `settings.check` raises.
+        Refused: an engine-observed instance without a provider.
+    """
+    adapter = Adapter.from_json(row.adapter)
+    if adapter.start is None:
+        raise render.NothingToLaunch(adapter.kind)
+    home = files.home(row.name)
+    merged = entries(home)
+    resolved = secrets.resolve_all(
+        layers.effective(merged), environment=environment, secrets_file=files.secrets
+    )
+    values = settings.check_resolved(resolved)
+    provider = metering.upstream(values)
+    if adapter.metering_source == ENGINE_OBSERVED and provider is None:
+        raise Refused(
+            f"cannot start {row.name}: got no {options.UPSTREAM_BASE_URL}, wanted the provider's absolute http or "
+            f"https URL, since its traffic is metered; kt agent config set {row.name} {options.UPSTREAM_BASE_URL} URL",
+            code="upstream_missing",
+        )
+    return Plan(
+        adapter=adapter,
+        home=home,
+        values=values,
+        entries=tuple(merged),
+        secret_keys=resolved.secret_keys,
+        upstream=provider,
+        base_environment=environment,
+    )
+
+
+def provider(files: StateLayout, row: InstanceRow, *, environment: Mapping[str, str]) -> Upstream | None:
+    """Return the provider of an instance as far as it is known without a caller; None without one.
+
+    A key that cannot be resolved now is `key_missing`; settings that cannot be read mean that there is no provider.
+    """
+    wanted = {entry.key: entry.value for entry in entries(files.home(row.name)) if entry.key in metering.KEYS}
+    key_missing = False
+    for key, value in list(wanted.items()):
+        try:
+            resolved = secrets.resolve(str(value), environment=environment, secrets_file=files.secrets)
+            wanted[key] = settings.check_stored(key, resolved)
+        except secrets.SecretUnresolved:
+            key_missing |= key == options.UPSTREAM_API_KEY
+            del wanted[key]
+    return metering.upstream(wanted, key_missing=key_missing)
+
+
+def program(plan: Plan, row: InstanceRow, run: RunRow, *, port: int | None) -> Program:
+    """Make the Agent Home, write the rendered files into it, and return what is to be started.
+
+    Raises:
+        RenderRefused, ExecutableMissing, NotExecutable, OSError.
+    """
+    plan.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    facts = render.RunFacts(
+        home=plan.home,
+        base_environment={**plan.base_environment, "KT_INSTANCE": row.name, "KT_RUN": run.id},
+        metering_base_url=metering.base_url(port, run.token, plan.upstream.url)
+        if plan.upstream and port
+        else None,
+        metering_origin=metering.origin(port, run.token) if port else None,
+        placeholder_key=run.token if plan.upstream and plan.upstream.key else None,
+        instance_id=row.id,
+        run_id=run.id,
+        secret_keys=plan.secret_keys,
+    )
+    launch = render.render(plan.adapter, plan.values, facts)
+    # Last, since the adapter's own variables and settings may not say otherwise: the keeper finds its tree by it.
+    env = {**launch.env, "KT_INSTANCE": row.name, "KT_RUN": run.id}
+    executable = render.find_executable(launch.argv[0], env, plan.home)
+    shown = render.RenderedFile(EFFECTIVE, _effective(plan.entries))
+    render.write_files(plan.home, (*launch.files, shown))
+    return Program(argv=(executable, *launch.argv[1:]), env=env, notices=launch.notices)
+
+
+def _effective(merged: tuple[Entry, ...]) -> str:
+    shown = [
+        {"key": entry.key, "value": settings.shown(entry.key, entry.value), "source": entry.source}
+        for entry in merged
+    ]
+    return json.dumps({"schema_version": 1, "entries": shown}, indent=2) + "\n"

@@ -1,0 +1,24 @@
+"""What every instance works with: the few long-lived parts of one engine."""
+
+from dataclasses import dataclass
+
+from kt_ledger.clock import Clock
+from kt_ledger.layout import StateLayout
+from kt_supervisor.engine.journals import Journals
+from kt_supervisor.engine.listeners import Listeners
+from kt_supervisor.engine.spawn import Spawner
+from kt_supervisor.engine.tasks import Tasks
+from kt_supervisor.engine.writer import Writer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """Shared by reference; each guards itself, and none is locked across a wait for a process."""
+
+    files: StateLayout
+    clock: Clock
+    writer: Writer
+    tasks: Tasks
+    spawner: Spawner
+    listeners: Listeners
+    journals: Journals

@@ -1,0 +1,206 @@
+"""The documents that `list`, `show` and `usage` print. Pure: rows and sums in, JSON out.
+
+Laws: field names and schema versions are the contract's, everything else is additive; token fields are integers, the
+sum of what was measured; dollars are absent while no price is known; totals are those of the declared source.
+"""
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kt_ledger.records import InstanceRow, NoteCounts, RunRow, SourceTotals, State
+from kt_ledger.values import Source
+from kt_manifest import capability, options
+from kt_manifest.snapshot import ENGINE_OBSERVED, Adapter
+
+FLEET_VERSION = 2
+RESTART_POLICY = "never"
+UNMAPPED = (
+    "metering.base_url is mapped nowhere: unless the agent is pointed at its listener some other way, its traffic will "
+    "not be seen"
+)
+KEY_LOST = (
+    "the provider's key came from the environment of a start that nobody remembers any more: calls are refused until "
+    "it is started again, or the key is in secrets.toml"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """Everything that is known of one instance at one moment."""
+
+    row: InstanceRow
+    adapter: Adapter
+    home: str
+    run: RunRow | None = None
+    totals: Mapping[Source, SourceTotals] = field(default_factory=dict)
+    run_totals: Mapping[Source, SourceTotals] = field(default_factory=dict)
+    in_flight: int = 0
+    notes: NoteCounts = field(default_factory=NoteCounts)
+    port: int | None = None
+    upstream: str | None = None
+    key_missing: bool = False
+
+    @property
+    def declared(self) -> Source:
+        """Who counts, for the totals."""
+        return Source(self.adapter.metering_source)
+
+    @property
+    def declared_totals(self) -> SourceTotals:
+        """The sums of the declared source."""
+        return self.totals.get(self.declared, SourceTotals())
+
+
+def fleet(everyone: Sequence[Known], *, now_ns: int) -> dict[str, Any]:
+    """Return `kt agent list --json`."""
+    return {
+        "schema_version": FLEET_VERSION,
+        "totals": totals(everyone),
+        "instances": [entry(known, now_ns=now_ns) for known in everyone],
+    }
+
+
+def shown(known: Known, *, now_ns: int) -> dict[str, Any]:
+    """Return `kt agent show --json`."""
+    facts = entry(known, now_ns=now_ns)
+    facts["notes"] = {"counts": dict(known.notes.counts), "latest": dict(known.notes.latest)}
+    return {"schema_version": FLEET_VERSION, "instance": facts}
+
+
+def used(known: Known) -> dict[str, Any]:
+    """Return `kt agent usage NAME --json`."""
+    return {
+        "schema_version": FLEET_VERSION,
+        "instance": known.row.name,
+        "metering_source": str(known.declared),
+        "usage": usage(known),
+    }
+
+
+def used_by_all(everyone: Sequence[Known]) -> dict[str, Any]:
+    """Return `kt agent usage --json`."""
+    return {"schema_version": FLEET_VERSION, "totals": totals(everyone)}
+
+
+def totals(everyone: Sequence[Known]) -> dict[str, Any]:
+    """Return the sums of all declared sources."""
+    sums = [known.declared_totals for known in everyone]
+    cached = [one.cached_tokens for one in sums if one.cached_tokens is not None]
+    words = {one.usage_known for one in sums if one.events}
+    document: dict[str, Any] = {
+        "total_input_tokens": sum(one.input_tokens or 0 for one in sums),
+        "total_output_tokens": sum(one.output_tokens or 0 for one in sums),
+        "dollars_partial": False,
+        "unpriced_count": len(everyone),
+        "usage_known": "all" if words <= {"all"} else "none" if words == {"none"} else "partial",
+        "unmeasured_calls": sum(one.unmeasured_calls for one in sums),
+    }
+    return document | ({"total_cached_tokens": sum(cached)} if cached else {})
+
+
+def usage(known: Known) -> dict[str, Any]:
+    """Return a UsageView."""
+    whole, run = known.declared_totals, known.run_totals.get(known.declared, SourceTotals())
+    document: dict[str, Any] = {}
+    for scope, sums in (("cumulative", whole), ("current_run", run)):
+        document[f"{scope}_input_tokens"] = sums.input_tokens or 0
+        document[f"{scope}_output_tokens"] = sums.output_tokens or 0
+        if sums.cached_tokens is not None:
+            document[f"{scope}_cached_tokens"] = sums.cached_tokens
+    return document | {
+        "usage_known": whole.usage_known,
+        "unmeasured_calls": whole.unmeasured_calls,
+        "unmeasured": dict(whole.unmeasured),
+        "current_run_usage_known": run.usage_known,
+        "current_run_unmeasured_calls": run.unmeasured_calls,
+        "in_flight": known.in_flight,
+        "sources": {str(source): _source(sums) for source, sums in sorted(known.totals.items())},
+    }
+
+
+def entry(known: Known, *, now_ns: int) -> dict[str, Any]:
+    """Return a FleetEntry."""
+    row = known.row
+    document: dict[str, Any] = {
+        "name": row.name,
+        "kind": row.kind,
+        "state": str(row.state),
+        "restart_count": 0,
+        "restart_policy": RESTART_POLICY,
+        "budget": None,
+        "usage": usage(known),
+        "metering_source": str(known.declared),
+        "agent_home": known.home,
+        "id": row.id,
+        "desired": row.desired,
+        "capabilities": capabilities(known.adapter),
+        "os": capability.this_os(),
+    }
+    if row.state is State.FAILED and row.cause:
+        document["failed_cause"] = row.cause
+    if known.run is not None:
+        document |= _run(known.run, now_ns=now_ns)
+    metering, remarks = _metering(known)
+    document["metering"] = metering
+    if metering["port"]:
+        document["port"] = metering["port"]
+    return document | ({"remarks": remarks} if remarks else {})
+
+
+def capabilities(adapter: Adapter) -> dict[str, str]:
+    """Return what an agent can do on this system."""
+    levels = capability.project(adapter.declaration, capability.this_os())
+    return {word: str(level) for word, level in levels.items()}
+
+
+def _run(run: RunRow, *, now_ns: int) -> dict[str, Any]:
+    facts: dict[str, Any] = {"run_id": run.id, "started_at_ns": run.started_at_ns, "started_at": None}
+    if run.state == "ended":
+        facts["ended_at_ns"] = run.ended_at_ns
+        facts["exit"] = {"code": run.exit_code, "signal": run.exit_signal}
+    elif run.agent_pid is not None:
+        facts["pid"] = run.agent_pid
+        facts["uptime_s"] = max(0, now_ns - run.started_at_ns) // 1_000_000_000
+    facts["started_at"] = moment(run.started_at_ns)
+    return facts
+
+
+def _metering(known: Known) -> tuple[dict[str, Any], list[str]]:
+    mapped = known.adapter.maps(options.BASE_URL) or known.adapter.maps(options.ORIGIN)
+    observed = known.adapter.metering_source == ENGINE_OBSERVED
+    remarks = [UNMAPPED] if observed and not mapped else []
+    if known.key_missing and known.row.state in (State.RUNNING, State.PAUSED):
+        remarks.append(KEY_LOST)
+    port = known.port if known.port is not None else known.row.port
+    facts = {
+        "port": port,
+        "upstream": known.upstream,
+        "mapped": mapped,
+        "notice": remarks[0] if remarks else None,
+    }
+    return facts, remarks
+
+
+def _source(sums: SourceTotals) -> dict[str, Any]:
+    return {
+        "events": sums.events,
+        "exact": sums.exact,
+        "partial": sums.partial,
+        "estimated": sums.estimated,
+        "unmeasured_calls": sums.unmeasured_calls,
+        "unmeasured": dict(sums.unmeasured),
+        "input_tokens": sums.input_tokens,
+        "output_tokens": sums.output_tokens,
+        "cached_tokens": sums.cached_tokens,
+        "reasoning_tokens": sums.reasoning_tokens,
+        "usage_known": sums.usage_known,
+    }
+
+
+def moment(at_ns: int) -> str:
+    """Return a wall-clock time as RFC 3339 in UTC, whole seconds."""
+    return datetime.datetime.fromtimestamp(at_ns // 1_000_000_000, datetime.UTC).strftime(
+        "%Y-%m-%dT%H:%M:%SZ"
+    )

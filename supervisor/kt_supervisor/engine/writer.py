@@ -1,0 +1,74 @@
+"""The one thread that touches the ledger, and what the rest of the engine awaits of it."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from kt_ledger.clock import Clock
+from kt_ledger.store import Store, StoreUnavailable
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class Writer:
+    """Runs work on the store, one piece after another, each in the store's own thread."""
+
+    def __init__(self, path: Path, *, clock: Clock) -> None:
+        self._path = path
+        self._clock = clock
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
+        self._store: Store | None = None
+        self.trouble: StoreUnavailable | None = StoreUnavailable(
+            f"ledger {path}: is only being opened; try again"
+        )
+
+    async def open(self) -> bool:
+        """Open the store; False, with `trouble` set, where that is not possible now."""
+        try:
+            await self._run(self._open)
+        except StoreUnavailable as error:
+            if str(error) != str(self.trouble):
+                logger.error("%s", error)
+            self.trouble = error
+            return False
+        self.trouble = None
+        return True
+
+    async def do(self, work: Callable[[Store], T]) -> T:
+        """Return what `work` returns; it should take well below 100 ms.
+
+        Raises:
+            StoreUnavailable: the store is not open, or cannot be written at this moment.
+        """
+        return await self._run(lambda: work(self._opened()))
+
+    async def close(self) -> None:
+        """Release the file and end the thread; work under way is finished first."""
+        await self._run(self._close)
+        self._thread.shutdown()
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        # Shielded: a caller that gives up must not leave a transaction that nobody knows the end of.
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, work))
+
+    def _open(self) -> None:
+        # Imported here, in the writer's own thread: the control socket answers while SQLAlchemy loads.
+        from kt_ledger.store.sqlite import open_store
+
+        if self._store is None:
+            self._store = open_store(self._path, clock=self._clock)
+
+    def _opened(self) -> Store:
+        if self._store is None:
+            assert self.trouble is not None
+            raise type(self.trouble)(str(self.trouble))
+        return self._store
+
+    def _close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+            self._store = None

@@ -1,0 +1,125 @@
+import json
+import os
+import pty
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+LIMIT_S = 90
+
+
+def left_behind(mark: str) -> list[str]:
+    """Return the command lines of all processes that name `mark`."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            words = process.cmdline()
+        except psutil.Error:
+            continue
+        if any(mark in word for word in words) and process.pid != os.getpid():
+            found.append(" ".join(words))
+    return found
+
+
+def test_the_demo_is_right_and_leaves_nothing(kt: Any, tmp_path: Path) -> None:
+    done = kt("demo", env={"TMPDIR": str(tmp_path)})
+
+    assert (done.code, done.err) == (0, "")
+    assert "each is in the ledger, once, with the provider's figures" in done.out
+    assert "\x1b" not in done.out
+    assert max(map(len, done.out.splitlines())) <= 100
+    assert [] == list(tmp_path.glob("kt-demo-*"))
+    assert [] == left_behind(str(tmp_path))
+    assert not kt.state.exists()
+
+
+def test_the_demo_as_json_is_one_document(kt: Any, tmp_path: Path) -> None:
+    done = kt("demo", "--json", env={"TMPDIR": str(tmp_path)})
+
+    document = json.loads(done.out)
+    assert 0 == done.code
+    assert document["provider"]["agrees"] is True
+    assert 8 == document["provider"]["provider_calls"] == document["provider"]["ledger_rows"]
+    entries = {entry["name"]: entry for entry in document["fleet"]["instances"]}
+    opaque, reporter, both = (
+        entries["opaque"]["usage"],
+        entries["reporter"]["usage"],
+        entries["both"]["usage"],
+    )
+    # Two stories, one answer, one squeezed; the cut one is not known.
+    assert opaque["cumulative_input_tokens"] == 2 * 1200 + 640 + 2048
+    assert (opaque["usage_known"], opaque["unmeasured_calls"]) == ("partial", 1)
+    assert reporter["cumulative_input_tokens"] == 300 + 310 + 320 + 330 + 340
+    assert both["cumulative_input_tokens"] == 2 * 640, "what it reports itself counts, not the third call"
+
+
+def test_a_state_directory_that_is_kept_can_be_looked_at(kt: Any, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kt("demo", "--state-dir", str(kept))
+
+    done = kt("agent", "list", env={"KTESIO_STATE_DIR": str(kept)})
+
+    kt("engine", "stop", "--all", env={"KTESIO_STATE_DIR": str(kept)})
+    assert 0 == done.code
+    assert "opaque" in done.out and "both" in done.out
+
+
+def test_a_directory_with_something_in_it_is_refused(kt: Any, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("")
+
+    done = kt("demo", "--state-dir", str(tmp_path))
+
+    assert 2 == done.code
+    assert "is not empty" in done.err
+
+
+@pytest.mark.parametrize("name", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_demo_cleans_up(kt: Any, tmp_path: Path, name: signal.Signals) -> None:
+    process = subprocess.Popen(
+        kt.command("demo"), stdout=subprocess.PIPE, text=True, env=kt.environment(TMPDIR=str(tmp_path))
+    )
+    assert process.stdout is not None
+    while "running" not in process.stdout.readline():
+        assert process.poll() is None
+
+    process.send_signal(name)
+    process.communicate(timeout=LIMIT_S)
+
+    assert 130 == process.returncode
+    assert [] == list(tmp_path.glob("kt-demo-*"))
+    assert [] == left_behind(str(tmp_path))
+
+
+def test_on_a_terminal_it_draws(kt: Any, tmp_path: Path) -> None:
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        kt.command("demo"),
+        stdout=slave,
+        stderr=slave,
+        env=kt.environment(TMPDIR=str(tmp_path), TERM="xterm", COLUMNS="80"),
+    )
+    os.close(slave)
+
+    seen = _all(master)
+
+    assert 0 == process.wait(LIMIT_S)
+    assert "\x1b[" in seen and "opaque" in seen
+
+
+def _all(master: int) -> str:
+    seen, end = b"", time.monotonic() + LIMIT_S
+    while time.monotonic() < end:
+        try:
+            data = os.read(master, 65536)
+        except OSError:  # Linux: the other side was closed
+            break
+        if not data:
+            break
+        seen += data
+    os.close(master)
+    return seen.decode(errors="replace")

@@ -1,0 +1,315 @@
+"""What each verb asks of the engine and what it says about the answer, at the socket between the two."""
+
+import json
+import os
+import pty
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kt_manifest import snapshot
+
+USAGE = {
+    "cumulative_input_tokens": 1200,
+    "cumulative_output_tokens": 34,
+    "current_run_input_tokens": 200,
+    "current_run_output_tokens": 4,
+    "usage_known": "partial",
+    "unmeasured_calls": 2,
+    "sources": {
+        "engine-observed": {
+            "events": 5,
+            "exact": 3,
+            "partial": 0,
+            "unmeasured": {"upstream_cut": 2},
+            "input_tokens": 1200,
+            "output_tokens": 34,
+        },
+        "self-reported": {
+            "events": 1,
+            "exact": 1,
+            "partial": 0,
+            "unmeasured": {},
+            "input_tokens": 9,
+            "output_tokens": 1,
+        },
+    },
+}
+INSTANCE = {
+    "name": "bot",
+    "kind": "command",
+    "state": "failed",
+    "restart_count": 0,
+    "restart_policy": "never",
+    "failed_cause": {"kind": "launch-error", "detail": "no such \x1b[31mprogram"},
+    "budget": None,
+    "usage": USAGE,
+    "metering_source": "engine-observed",
+    "agent_home": "/state/agents/bot",
+}
+LINES = [
+    {
+        "schema_version": 1,
+        "instance": "bot",
+        "stream": "agent-out",
+        "at": "2026-01-01T00:00:00Z",
+        "text": "\x1b[31mred\x1b[2J",
+    },
+    {
+        "schema_version": 1,
+        "instance": "bot",
+        "stream": "agent-err",
+        "at": "2026-01-01T00:00:01Z",
+        "text": "plain",
+    },
+]
+
+
+@pytest.fixture
+def asked(script: Any, kt: Any) -> Any:
+    """Return (request line, body) of the last request to the scripted engine."""
+    (kt.state / "ledger.db").touch()
+
+    def last() -> tuple[str, Any]:
+        head, _, body = script.heads[-1].partition(b"\r\n\r\n")
+        return head.split(b" HTTP")[0].decode(), json.loads(body) if body else None
+
+    return last
+
+
+def ndjson(script: Any, lines: list[dict[str, Any]]) -> None:
+    script.answer(b"HTTP/1.1 200 OK\r\n\r\n", *(json.dumps(line).encode() + b"\n" for line in lines))
+
+
+def test_register_sends_the_frozen_adapter_and_shows_what_it_can(script: Any, kt: Any, asked: Any) -> None:
+    script.answer_json(201, {"schema_version": 2, "instance": INSTANCE})
+
+    done = kt(
+        "agent", "register", "bot", "--kind", "command", "--observe", "--", "prog", "-v", "--", "--json"
+    )
+
+    line, body = asked()
+    adapter = snapshot.Adapter.from_json(body["adapter"])
+    assert (line, body["name"]) == ("POST /v1/agents", "bot")
+    assert snapshot.Template(exec="prog", args=("-v", "--", "--json")) == adapter.start
+    assert 0 == done.code
+    assert "Registered bot (kind command).\nAgent Home: /state/agents/bot\n" in done.out
+    assert "Capabilities for bot (OS: " in done.out
+    assert "Next: kt agent start bot" in done.err
+
+
+def test_register_takes_a_relative_program_from_where_it_was_typed(
+    script: Any, kt: Any, asked: Any, tmp_path: Path
+) -> None:
+    script.answer_json(201, {"instance": INSTANCE})
+
+    kt("agent", "register", "bot", "--kind", "command", "--", "./prog", cwd=tmp_path)
+
+    _, body = asked()
+    adapter = snapshot.Adapter.from_json(body["adapter"])
+    assert adapter.start is not None
+    assert str(tmp_path / "prog") == os.path.normpath(adapter.start.exec)
+
+
+def test_show_tells_state_sources_and_cause(script: Any, kt: Any, asked: Any) -> None:
+    script.answer_json(200, {"schema_version": 2, "instance": INSTANCE})
+
+    done = kt("agent", "show", "bot")
+
+    assert "GET /v1/agents/bot" == asked()[0]
+    assert "Runtime status for bot" in done.out
+    assert "cumulative ≥ in 1,200 / out 34 (+2 unmeasured calls)" in " ".join(done.out.split())
+    assert ["engine-observed", "5", "3", "0", "2", "1,200", "34"] in [
+        line.split() for line in done.out.splitlines()
+    ]
+    assert "Failed: launch-error: no such \\x1b[31mprogram" in done.out
+
+
+def test_usage_shows_both_witnesses_and_no_sum_of_them(script: Any, kt: Any, asked: Any) -> None:
+    script.answer_json(
+        200, {"schema_version": 2, "instance": "bot", "usage": USAGE, "metering_source": "engine-observed"}
+    )
+
+    done = kt("agent", "usage", "bot")
+
+    assert "GET /v1/agents/bot/usage" == asked()[0]
+    assert "1,209" not in done.out
+    assert ["self-reported", "1", "1", "0", "0", "9", "1"] in [line.split() for line in done.out.splitlines()]
+
+
+def test_start_sends_the_callers_environment(script: Any, kt: Any, asked: Any) -> None:
+    script.answer_json(200, {"state": "running"})
+
+    done = kt("agent", "start", "bot", "--detach", env={"MINE": "yes"})
+
+    line, body = asked()
+    assert (line, body["env"]["MINE"]) == ("POST /v1/agents/bot/start", "yes")
+    assert (done.code, done.out) == (0, "Started bot.\nrunning\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"), [([], 30), (["--timeout", "0"], 0), (["--timeout", "2.5"], 2.5)]
+)
+def test_stop_passes_the_time_it_may_take(
+    script: Any, kt: Any, asked: Any, words: list[str], expected: float
+) -> None:
+    script.answer_json(200, {"state": "stopped"})
+
+    done = kt("agent", "stop", "bot", *words)
+
+    assert ("POST /v1/agents/bot/stop", {"timeout_s": expected}) == asked()
+    assert "stopped\n" == done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "query"),
+    [
+        ([], "home=retain&force=0"),
+        (["--retain"], "home=retain&force=0"),
+        (["--delete", "--force"], "home=delete&force=1"),
+    ],
+)
+def test_remove_says_what_becomes_of_the_home(
+    script: Any, kt: Any, asked: Any, words: list[str], query: str
+) -> None:
+    script.answer_json(200, {})
+
+    done = kt("agent", "remove", "bot", *words)
+
+    assert f"DELETE /v1/agents/bot?{query}" == asked()[0]
+    assert ("deleted" if "delete" in query else "kept") in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        (["-5"], "-5"),
+        (["--help"], "--help"),
+        (["--json"], "--json"),
+        (["--", "-x"], "-x"),
+        (["--"], "--"),
+        ([""], ""),
+    ],
+)
+def test_config_set_takes_a_leading_dash_as_it_is(
+    script: Any, kt: Any, asked: Any, words: list[str], value: str
+) -> None:
+    script.answer_json(200, {})
+
+    done = kt("agent", "config", "set", "bot", "agent.X", *words)
+
+    line, body = asked()
+    assert ("PUT /v1/agents/bot/config", "agent.X", value) == (line, body["key"], body["value"])
+    assert (0, f"agent.X = {value}\n") == (done.code, done.out)
+
+
+def test_config_get_quotes_its_key_and_shows_where_values_come_from(script: Any, kt: Any, asked: Any) -> None:
+    entry = {"key": "agent.A&B", "value": "v", "source": "instance", "unvalidated": True}
+    script.answer_json(200, {"schema_version": 1, "entries": [entry]})
+
+    done = kt("agent", "config", "get", "bot", "agent.A&B", "--reveal")
+
+    assert "GET /v1/agents/bot/config?key=agent.A%26B&reveal=1" == asked()[0]
+    assert ["agent.A&B", "v", "no", "instance"] == done.out.splitlines()[2].split()
+
+
+def test_config_unset_names_its_key(script: Any, kt: Any, asked: Any) -> None:
+    script.answer_json(200, {})
+
+    kt("agent", "config", "unset", "bot", "model")
+
+    assert "DELETE /v1/agents/bot/config?key=model" == asked()[0]
+
+
+def test_notices_of_the_engine_go_to_standard_error(script: Any, kt: Any, asked: Any) -> None:
+    script.answer_json(200, {"state": "running", "notices": ["the port was taken: now 23456"]})
+
+    done = kt("agent", "start", "bot", "--json")
+
+    assert "kt: the port was taken: now 23456\n" == done.err
+    assert "running" == json.loads(done.out)["state"]
+
+
+def test_logs_into_a_pipe_are_what_the_agent_wrote(script: Any, kt: Any, asked: Any) -> None:
+    ndjson(script, LINES)
+
+    done = kt("agent", "logs", "bot")
+
+    assert "GET /v1/agents/bot/logs?follow=0" == asked()[0]
+    assert [
+        "2026-01-01T00:00:00Z [agent-out] \x1b[31mred\x1b[2J",
+        "2026-01-01T00:00:01Z [agent-err] plain",
+    ] == done.out.splitlines()
+
+
+def test_logs_as_json_are_ndjson(script: Any, kt: Any, asked: Any) -> None:
+    ndjson(script, LINES)
+
+    done = kt("agent", "logs", "bot", "-f", "--json")
+
+    assert LINES == [json.loads(line) for line in done.out.splitlines()]
+    assert "no longer runs" in done.err
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"), [({}, b"\x1b[31mred\x1b[0m\r\n"), ({"NO_COLOR": "1"}, b"[agent-out] red\r\n")]
+)
+def test_logs_on_a_terminal_keep_colours_only(
+    script: Any, kt: Any, asked: Any, more: dict[str, str], expected: bytes
+) -> None:
+    ndjson(script, LINES)
+    master, slave = pty.openpty()
+
+    process = subprocess.Popen(
+        kt.command("agent", "logs", "bot"), stdout=slave, env=kt.environment(TERM="xterm", **more)
+    )
+    os.close(slave)
+    process.wait(30)
+
+    seen = os.read(master, 65536)
+    os.close(master)
+    assert expected in seen
+    assert b"\x1b[2J" not in seen
+
+
+def test_engine_status_shows_the_pid(script: Any, kt: Any, asked: Any) -> None:
+    script.answer_json(200, {"pid": 4711, "version": "0.1.0"})
+
+    document = json.loads(kt("engine", "status", "--json").out)
+
+    assert (True, 4711, str(kt.state)) == (document["running"], document["pid"], document["state_dir"])
+
+
+def test_engine_stop_all_says_all(script: Any, kt: Any, asked: Any) -> None:
+    script.answer_json(200, {})
+
+    done = kt("engine", "stop", "--all")
+
+    assert ("POST /v1/engine/stop", {"all": True}) == asked()
+    assert "with all agents and the gateway" in done.out
+
+
+@pytest.mark.parametrize("words", [("status",), ("stop",)])
+def test_a_stopped_engine_is_said_to_be_so_and_not_started(kt: Any, words: tuple[str, ...]) -> None:
+    done = kt("engine", *words)
+
+    assert 0 == done.code
+    assert "Engine not running." in done.out
+    assert not kt.state.exists()
+    assert {
+        "schema_version": 1,
+        "running": False,
+        "state_dir": str(kt.state),
+    } == json.loads(kt("engine", *words, "--json").out)
+
+
+@pytest.mark.parametrize("words", [("list",), ("usage",)])
+def test_an_unused_place_holds_an_empty_fleet_and_stays_unused(kt: Any, words: tuple[str, ...]) -> None:
+    done = kt("agent", *words)
+    document = json.loads(kt("agent", *words, "--json").out)
+
+    assert 0 == done.code
+    assert (document["schema_version"], document["totals"]["total_input_tokens"]) == (2, 0)
+    assert not kt.state.exists()

@@ -1,0 +1,107 @@
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from kt_cli import ignition
+from kt_cli.failure import Failure
+from kt_cli.link import Link
+from kt_ledger.layout import StateLayout
+
+AT_ONCE = 50
+
+
+def engines(state: Path) -> list[int]:
+    """Return the processes that are engines of this state directory."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            words = process.cmdline()
+        except psutil.Error:
+            continue
+        if "kt_supervisor.engine" in words and str(state) in words:
+            found.append(process.pid)
+    return found
+
+
+def test_fifty_commands_at_once_start_one_engine(kt: Any) -> None:
+    running = [
+        subprocess.Popen(
+            kt.command("engine", "start", "--json"), stdout=subprocess.PIPE, env=kt.environment()
+        )
+        for _ in range(AT_ONCE)
+    ]
+
+    answers = [json.loads(process.communicate(timeout=100)[0]) for process in running]
+
+    assert 1 == len({answer["pid"] for answer in answers})
+    assert 1 == sum(answer["started"] for answer in answers)
+    assert [answers[0]["pid"]] == engines(kt.state)
+
+
+def test_an_engine_outlives_its_command_in_a_session_of_its_own(kt: Any) -> None:
+    pid = json.loads(kt("engine", "start", "--json").out)["pid"]
+
+    assert os.getsid(pid) != os.getsid(0)
+    assert {"running": True, "pid": pid}.items() <= json.loads(kt("engine", "status", "--json").out).items()
+
+
+def test_the_state_directory_is_for_its_owner_only(kt: Any) -> None:
+    kt("engine", "start")
+
+    assert 0o700 == kt.state.stat().st_mode & 0o777
+    assert 0o600 == (kt.state / "engine.log").stat().st_mode & 0o777
+
+
+def test_a_stopped_engine_is_started_again_by_the_next_verb(kt: Any) -> None:
+    kt("engine", "start")
+    kt("engine", "stop")
+    assert [] == engines(kt.state)
+
+    done = kt("agent", "list")
+
+    assert (done.code, done.out) == (0, "No agents yet.\n")
+    assert 1 == len(engines(kt.state))
+
+
+def test_the_document_of_an_empty_fleet_is_the_engines_own(kt: Any) -> None:
+    unused = json.loads(kt("agent", "list", "--json").out)
+    kt("engine", "start")
+
+    used = json.loads(kt("agent", "list", "--json").out)
+
+    assert unused["totals"].items() <= used["totals"].items()
+
+
+def test_an_engine_that_does_not_start_tells_why(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    (state / "engine.lock").mkdir(parents=True)
+    layout = StateLayout(state)
+
+    with pytest.raises(Failure, match="the engine did not start") as caught:
+        ignition.ensure(layout)
+
+    assert 1 == caught.value.exit_code
+    assert "engine.lock" in str(caught.value)
+
+
+def test_a_state_directory_that_cannot_be_made_is_said_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(Failure, match="cannot use the state directory"):
+        ignition.ensure(StateLayout(tmp_path / "file" / "state"))
+
+
+def test_a_very_long_state_directory_works(kt: Any, tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 120) / ("e" * 120) / "state"
+    here = {"KTESIO_STATE_DIR": str(deep)}
+
+    done = kt("engine", "start", env=here)
+
+    assert 0 == done.code, done.err
+    assert Link(deep / "engine.sock").answers()
+    assert 0 == kt("engine", "stop", "--all", env=here).code

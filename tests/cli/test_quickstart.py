@@ -1,0 +1,48 @@
+"""The commands of docs/quickstart.md, run in one shell, in order."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from kt_cli.demo.provider_process import ProviderProcess
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "quickstart.md"
+MARK = "### block"
+
+
+def blocks() -> list[str]:
+    return re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def test_every_command_of_the_quickstart_works(kt: Any, provider: ProviderProcess, tmp_path: Path) -> None:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "kt").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kt_cli.main "$@"\n')
+    (tools / "kt").chmod(0o755)
+    script = "set -eu\n" + "".join(f"echo '{MARK}'\n{block}" for block in blocks())
+    variables = {
+        "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+        "UPSTREAM": f"{provider.url}/v1",
+        "MODEL": "demo/answer",
+    }
+
+    done = subprocess.run(
+        ["sh", "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=kt.environment(**variables),
+        timeout=100,
+    )
+
+    assert 0 == done.returncode, done.stdout + done.stderr
+    _, registered, looked, _, metered, configured, ended = done.stdout.split(MARK)
+    assert "Registered counter" in registered and "running" in registered
+    assert "in 200 / out 42" in looked and "[agent-out] thinking" in looked
+    assert "[agent-out] The ledger counts" in metered and "in 640 / out 32" in metered
+    assert "-hello-" in configured and "no longer set" in configured
+    assert "stopped" in ended and "Engine stopped" in ended
+    assert ["demo/answer"] == [call.model for call in provider.calls()]
