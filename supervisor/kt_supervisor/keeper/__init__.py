@@ -4,7 +4,8 @@ Started as `python -I -S <this folder>/__main__.py`, in a session of its own, wi
 protocol 1) on standard input, which the engine then closes:
 
     {protocol, run_id, instance_id, name, state_dir, argv, env, cwd, interactive,
-     engine_command, engine_env, lend_from, segment_limit_bytes}
+     engine_command, engine_env, lend_from, segment_limit_bytes, umask?, gateway_grace_s?, sweep_grace_s?,
+     engine_wait_s?}   (`spec.Spec` makes it and has the defaults)
 
 `argv[0]` is already an absolute path. `lend_from` is the gateway's lend socket or null: the keeper borrows the
 instance's listening socket there before it spawns the agent. Nothing of the specification is written to disk.
@@ -16,8 +17,9 @@ Files, all in `runs/<run id>/` (`kt_ledger.layout`):
     exit.json  {protocol, run_id, code | null, signal | null, spawn_error | null, stop_asked, forced,
                 survivors: [pid...], ended_at_ns, out: {segment, offset}, err: {segment, offset}}
 
-`exit.json` appears atomically, after both streams have been drained and the tree is empty (or its survivors are
-named); the ends of both logs are in it.
+`run.json` is there before the agent's first instruction; after a failed exec it stands beside an `exit.json` with
+`spawn_error`, a sentence. `exit.json` appears atomically, after both streams have been drained and the tree is empty
+(or its survivors are named); the ends of both logs are in it.
 
 Control: `keeper.sock`, lines of JSON. Any connection may ask:
 
