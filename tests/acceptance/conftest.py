@@ -13,6 +13,9 @@ from typing import Any
 
 import pytest
 
+from kt_cli.demo.provider_process import ProviderProcess
+from kt_cli.link import Link
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 AGENTS = Path(__file__).resolve().parent / "agents"
 DEADLINE_S = 60.0
@@ -26,24 +29,6 @@ def eventually[T](look: Callable[[], T | None], *, what: str, deadline_s: float 
             return found
         time.sleep(0.02)  # pause: between two looks at something that has no event to wait for
     raise AssertionError(f"not within {deadline_s} s: {what}")
-
-
-@dataclass
-class Provider:
-    """A replaying provider in a process of its own; its log is the judge."""
-
-    process: subprocess.Popen[str]
-    port: int
-    log: Path
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
-
-    def calls(self) -> list[dict[str, Any]]:
-        """Every request that it received whole."""
-        lines = self.log.read_text().splitlines() if self.log.exists() else []
-        return [entry for entry in map(json.loads, lines) if entry["event"] == "received"]
 
 
 @dataclass
@@ -79,8 +64,17 @@ class Fleet:
         )
 
     def exchanges(self, name: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.json("agent", "calls", name, "--limit", "100000")["exchanges"]
+        answer = Link(self.state / "engine.sock").ask("GET", f"/v1/agents/{name}/exchanges?limit=100000")
+        found: list[dict[str, Any]] = answer["exchanges"]
         return found
+
+    def observe(
+        self, name: str, provider: ProviderProcess, *command: str, env: dict[str, str] | None = None
+    ) -> None:
+        """Register an opaque agent whose traffic passes our listener, and start it."""
+        self.run("agent", "register", name, "--kind", "command", "--observe", "--", sys.executable, *command)
+        self.run("agent", "config", "set", name, "metering.upstream_base_url", f"{provider.url}/v1")
+        self.run("agent", "start", name, env=env)
 
     def engine_pid(self) -> int:
         return int(json.loads((self.state / "engine.json").read_text())["pid"])
@@ -92,22 +86,17 @@ class Fleet:
         os.kill(pid, signal.SIGKILL)
 
 
+@pytest.fixture(name="eventually")
+def eventually_fixture() -> Callable[..., Any]:
+    """Wait for something to become true."""
+    return eventually
+
+
 @pytest.fixture
-def provider(tmp_path: Path) -> Iterator[Provider]:
-    log = tmp_path / "provider.ndjson"
-    command = [
-        sys.executable,
-        "-m",
-        "kt_cli.demo.provider",
-        "--fixtures",
-        str(REPOSITORY / "fixtures"),
-        "--log",
-        str(log),
-    ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout
-        yield Provider(process, json.loads(process.stdout.readline())["port"], log)
-        process.terminate()
+def provider(tmp_path: Path) -> Iterator[ProviderProcess]:
+    """The provider in a process of its own; its log is the judge."""
+    with ProviderProcess(REPOSITORY / "fixtures", tmp_path / "provider.ndjson") as running:
+        yield running
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """An agent on the real `openai` SDK: makes the calls named on its command line and prints what it received as JSON.
 
-usage: openai_caller.py [--async] [--repeat N] CASE ...    (a CASE ending in "!" is asked for as a stream)
+usage: openai_caller.py [--async] [--repeat N] CASE ...    (CASE! asks for a stream, CASE!! for one with usage)
 """
 
 import argparse
@@ -13,17 +13,23 @@ import openai
 MESSAGES = [{"role": "user", "content": "hello"}]
 
 
-def call(client: openai.OpenAI, model: str, stream: bool) -> object:
-    answer = client.chat.completions.create(model=model, messages=MESSAGES, stream=stream)  # type: ignore[call-overload]
+def options(marks: int) -> dict[str, object]:
+    return {"stream": marks > 0} | ({"stream_options": {"include_usage": True}} if marks > 1 else {})
+
+
+def call(client: openai.OpenAI, model: str, marks: int) -> object:
+    stream = marks > 0
+    answer = client.chat.completions.create(model=model, messages=MESSAGES, **options(marks))  # type: ignore[call-overload]
     return [chunk.model_dump() for chunk in answer] if stream else answer.model_dump()
 
 
-async def call_async(client: openai.AsyncOpenAI, model: str, stream: bool) -> object:
-    answer = await client.chat.completions.create(model=model, messages=MESSAGES, stream=stream)  # type: ignore[call-overload]
+async def call_async(client: openai.AsyncOpenAI, model: str, marks: int) -> object:
+    stream = marks > 0
+    answer = await client.chat.completions.create(model=model, messages=MESSAGES, **options(marks))  # type: ignore[call-overload]
     return [chunk.model_dump() async for chunk in answer] if stream else answer.model_dump()
 
 
-def outcome(model: str, stream: bool, result: object) -> str:
+def outcome(model: str, stream: int, result: object) -> str:
     return json.dumps({"model": model, "stream": stream, "result": result})
 
 
@@ -36,7 +42,7 @@ def main() -> None:
     args = cli.parse_args()
     key = os.environ.get("OPENAI_API_KEY", "sk-own-key")
     wanted = [
-        (f"{case.removesuffix('!')}@{n}-{i}", case.endswith("!"))
+        (f"{case.rstrip('!')}@{n}-{i}", case.count("!"))
         for n in range(args.repeat)
         for i, case in enumerate(args.cases)
     ]

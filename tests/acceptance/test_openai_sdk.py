@@ -1,0 +1,67 @@
+"""The real `openai` SDK through a real listener, judged by the provider's own log."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kt_cli.demo.provider_process import ProviderProcess
+
+CALLER = str(Path(__file__).parent / "agents" / "openai_caller.py")
+CASES = (
+    "plain-json",
+    "stream-not-asked!",
+    "tool-calls-json",
+    "stream-tool-calls!!",
+    "gzip-json",
+    "stream-gzip!!",
+    "cached-json",
+    "stream-cut-before-usage!",
+    "status-429",
+    "stream-close-delimited!",
+    "close-delimited-json",
+)
+
+
+def outcomes(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("style", [(), ("--async",)], ids=["sync", "async"])
+def test_the_sdk_gets_what_it_gets_directly_and_every_call_is_in_the_ledger(
+    fleet: Any, provider: ProviderProcess, tmp_path: Path, style: tuple[str, ...]
+) -> None:
+    direct, metered = tmp_path / "direct.ndjson", tmp_path / "metered.ndjson"
+    environment = {**os.environ, "OPENAI_BASE_URL": f"{provider.url}/v1"}
+    subprocess.run([sys.executable, CALLER, *style, "--out", direct, *CASES], env=environment, check=True)
+    before = len(provider.calls())
+
+    fleet.observe("opaque", provider, CALLER, *style, "--out", str(metered), *CASES)
+    ended = fleet.wait_state("opaque", "stopped", "failed")
+
+    assert 0 == ended["exit"]["code"]
+    assert outcomes(direct) == outcomes(metered)
+    calls = {call.model: call for call in provider.calls()[before:]}
+    rows = {row["model_asked"]: row for row in fleet.exchanges("opaque")}
+    assert calls.keys() == rows.keys()
+    assert len(CASES) == len(rows) == len(fleet.exchanges("opaque"))
+    for model, call in calls.items():
+        assert (call.status, "yes", "ended") == (
+            rows[model]["status"],
+            rows[model]["sent"],
+            rows[model]["state"],
+        )
+        assert (call.input_tokens, call.output_tokens) == (
+            rows[model]["input_tokens"],
+            rows[model]["output_tokens"],
+        )
+        assert (call.usage is not None) == (rows[model]["completeness"] == "exact"), rows[model]
+    measured = [call for call in calls.values() if call.usage]
+    usage = fleet.json("agent", "usage", "opaque")["usage"]
+    assert sum(call.input_tokens or 0 for call in measured) == usage["cumulative_input_tokens"]
+    assert sum(call.output_tokens or 0 for call in measured) == usage["cumulative_output_tokens"]
+    assert (len(calls) - len(measured), "partial") == (usage["unmeasured_calls"], usage["usage_known"])
