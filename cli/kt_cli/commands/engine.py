@@ -60,9 +60,7 @@ def stop(*, everything: bool, as_json: bool) -> None:
     """
     layout = environment.state()
     try:
-        answer = Link(layout.engine_socket).ask(
-            "POST", "/v1/engine/stop", body={"all": everything}, timeout_s=STOP_TIMEOUT_S
-        )
+        answer = ignition.extinguish(layout, everything=everything, timeout_s=STOP_TIMEOUT_S)
     except EngineAway:
         _not_running(layout, as_json)
         return

@@ -283,6 +283,9 @@ def test_engine_status_shows_the_pid(script: Any, kt: Any, asked: Any) -> None:
 
 
 def test_engine_stop_all_says_all(script: Any, kt: Any, asked: Any) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    script.answer_json(200, {"pid": ended.pid})
     script.answer_json(200, {})
 
     done = kt("engine", "stop", "--all")
