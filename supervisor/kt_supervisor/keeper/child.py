@@ -4,6 +4,7 @@ import errno
 import os
 import signal
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,10 +28,11 @@ class SpawnFailed(Exception):
     """The agent's program could not be started; the message names the step and the system's reason."""
 
 
-def spawn_agent(spec: Spec, *, lock: int) -> tuple[int, Pipes]:
+def spawn_agent(spec: Spec, *, lock: int, note: Callable[[int], None]) -> tuple[int, Pipes]:
     """Start the agent in a session of its own; return its pid and our ends of its streams.
 
-    The child gets descriptors 0, 1, 2 and the lock, default signal actions and an empty signal mask.
+    The child gets descriptors 0, 1, 2 and the lock, default signal actions and an empty signal mask. It waits until
+    `note`, which is given its pid, has returned: no agent runs that is not on record.
 
     Raises:
         SpawnFailed: nothing runs.
@@ -39,10 +41,16 @@ def spawn_agent(spec: Spec, *, lock: int) -> tuple[int, Pipes]:
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
     told_read, told_write = os.pipe()
+    gate_read, gate_write = os.pipe()
     pid = os.fork()
     if pid == 0:
+        os.close(gate_write)
+        if not os.read(gate_read, 1):
+            os._exit(127)  # the keeper died before it had written us down
         _become_agent(spec, stdin, out_write, err_write, lock, told_write)
-    for descriptor in (stdin, out_write, err_write, told_write):
+    note(pid)
+    os.write(gate_write, b"1")
+    for descriptor in (stdin, out_write, err_write, told_write, gate_read, gate_write):
         os.close(descriptor)
     told = os.read(told_read, _ERRNO.size)
     os.close(told_read)

@@ -86,29 +86,30 @@ class Keeper:
                     spec.lend_from, spec.instance_id, self._selector, grace_s=spec.gateway_grace_s
                 )
             self._phase = "spawning"
-            started_at_ns = self._clock.wall_ns()
-            self._pid, pipes = child.spawn_agent(spec, lock=self._lock)
+            self._pid, pipes = child.spawn_agent(spec, lock=self._lock, note=self._note)
         except (LendingRefused, child.SpawnFailed) as error:
             self._spawn_error = str(error)
             self._finish()
             return
         self._output.follow(pipes.out, pipes.err)
         self._phase = "running"
-        record = {
+        self._control.tell_engine({"event": "started", "agent_pid": self._pid})
+
+    def _note(self, agent_pid: int) -> None:
+        """Write down who runs, before it does."""
+        self._unwritten[self._spec.files.record] = {
             "protocol": PROTOCOL,
-            "run_id": spec.run_id,
-            "instance_id": spec.instance_id,
+            "run_id": self._spec.run_id,
+            "instance_id": self._spec.instance_id,
             "keeper_pid": os.getpid(),
             "keeper_start_ticks": tree.start_ticks(os.getpid()),
-            "agent_pid": self._pid,
-            "agent_start_ticks": tree.start_ticks(self._pid),
-            "pgid": self._pid,
+            "agent_pid": agent_pid,
+            "agent_start_ticks": tree.start_ticks(agent_pid),
+            "pgid": agent_pid,
             "boot_id": tree.boot_id(),
-            "started_at_ns": started_at_ns,
+            "started_at_ns": self._clock.wall_ns(),
         }
-        self._unwritten[self._spec.files.record] = record
         self._write_records()
-        self._control.tell_engine({"event": "started", **record})
 
     # -- the loop's parts --------------------------------------------------------------------------------------
     def _tick(self, now_s: float) -> None:

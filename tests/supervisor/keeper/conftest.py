@@ -132,6 +132,7 @@ def keep(tmp_path: Path) -> Iterator[Callable[..., Kept]]:
         number = len(started) + 1
         env = {
             "PATH": os.environ["PATH"],
+            "KEPT_IN": str(tmp_path),
             "KT_RUN": f"run-{tmp_path.name}-{number}",
             **options.pop("env", {}),
         }

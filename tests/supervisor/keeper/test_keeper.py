@@ -44,6 +44,16 @@ def test_the_end_is_told_exactly(keep: Keep, script: str, code: int | None, numb
     assert on_disk == {name: value for name, value in ended.items() if name != "event"}
 
 
+def test_an_agent_is_on_record_before_its_first_instruction(keep: Keep) -> None:
+    kept = keep('cat "$KEPT_IN"/runs/"$KT_RUN"/run.json')
+    kept.hello()
+
+    kept.exited()
+
+    said = json.loads(kept.output())
+    assert (kept.spec.run_id, kept.process.pid) == (said["run_id"], said["keeper_pid"])
+
+
 def test_last_words_are_kept_to_the_byte(keep: Keep) -> None:
     kept = keep(
         python="import os\nos.write(1, b'x' * 200_000)\nos.write(2, b'\\xff\\xfe no newline')\nos._exit(7)"
@@ -102,7 +112,7 @@ def test_a_program_that_cannot_start_is_explained(keep: Keep, options: dict[str,
 
     assert said in ended["spawn_error"]
     assert (None, None) == (ended["code"], ended["signal"])
-    assert not kept.files.record.exists()
+    assert kept.spec.run_id == json.loads(kept.files.record.read_text())["run_id"]
 
 
 @pytest.mark.parametrize(
