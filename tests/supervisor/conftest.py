@@ -136,8 +136,13 @@ class House:
 
     def kill(self, pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
-        until(lambda: is_gone(pid), f"process {pid} is gone")
+        until(lambda: self.is_gone(pid), f"process {pid} is gone")
         self.reap()
+
+    @staticmethod
+    def is_gone(pid: int) -> bool:
+        process = tree.look(pid)
+        return process is None or process.state in "ZX"
 
     def reap(self) -> None:
         for child in self.children:
@@ -171,30 +176,34 @@ class House:
 
     def processes(self) -> list[tree.Process]:
         """Our processes and the agents of this state directory."""
-        runs = self.files.runs.iterdir() if self.files.runs.is_dir() else ()
+        runs = list(self.files.runs.iterdir()) if self.files.runs.is_dir() else []
         marks = [f"KT_RUN={run.name}".encode() for run in runs]
         wanted = str(self.root).encode()
-        found = []
+        found = [process for run in runs if (process := keeper_of(run))]
         for folder in Path("/proc").iterdir():
             if not folder.name.isdecimal() or int(folder.name) == os.getpid():
                 continue
             try:
                 command = (folder / "cmdline").read_bytes()
-                environ = (folder / "environ").read_bytes() if marks else b""
-                inside = os.readlink(folder / "cwd")
+                environ = (folder / "environ").read_bytes() if wanted not in command else b""
             except OSError:
-                # A keeper hides its environment; its command line does not name the directory, its log does.
-                command, environ, inside = b"", b"", ""
-            ours = wanted in command or any(mark in environ for mark in marks) or inside.startswith(str(self.root))
+                continue  # gone, or a keeper, which hides: its record names it
+            ours = wanted in command or any(mark in environ for mark in marks)
             process = tree.look(int(folder.name)) if ours else None
             if process and process.state not in "ZX":
                 found.append(process)
         return found
 
 
-def is_gone(pid: int) -> bool:
-    process = tree.look(pid)
-    return process is None or process.state in "ZX"
+def keeper_of(run: Path) -> tree.Process | None:
+    """Return the keeper of a Run, where exactly that process lives."""
+    try:
+        record = json.loads((run / "run.json").read_bytes())
+    except (OSError, ValueError):
+        return None
+    process = tree.look(record["keeper_pid"])
+    same = process is not None and process.ticks == record["keeper_start_ticks"] and process.state not in "ZX"
+    return process if same else None
 
 
 @pytest.fixture

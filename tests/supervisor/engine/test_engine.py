@@ -26,7 +26,7 @@ def test_fifty_engines_at_once_are_one(empty_house: Any) -> None:
     codes = [child.wait(60) for child in children if child.pid != winner]
 
     assert [0] * 49 == codes
-    assert f"process {winner}" in empty_house.log()
+    assert 40 < empty_house.log().count(f"process {winner}")
 
 
 def test_a_killed_engine_is_brought_back_and_takes_its_agent_over(house: Any) -> None:
@@ -81,7 +81,10 @@ def test_twenty_killed_engines_count_twenty_thousand_lines_exactly_once(house: A
 
     entry = house.entry("bot")
     assert run_id == entry["run_id"]
-    assert (60_000, 40_000) == (entry["usage"]["cumulative_input_tokens"], entry["usage"]["cumulative_output_tokens"])
+    assert (60_000, 40_000) == (
+        entry["usage"]["cumulative_input_tokens"],
+        entry["usage"]["cumulative_output_tokens"],
+    )
     assert {} == {kind: count for kind, count in entry["notes"]["counts"].items() if count}
 
 
@@ -120,7 +123,7 @@ def test_a_dead_keepers_agent_is_ended_and_said_to_be_lost(house: Any) -> None:
 
     entry = house.wait_for_state("bot", "failed")
     assert "lost" in entry["failed_cause"]["detail"]
-    assert not Path(f"/proc/{started['pid']}").exists()
+    assert house.is_gone(started["pid"])
     assert "running" == house.start("bot")["state"]
 
 
@@ -135,7 +138,9 @@ def test_a_run_of_an_earlier_boot_is_lost_and_nothing_is_signalled(house: Any) -
         for pid in (record["keeper_pid"], record["agent_pid"]):
             house.kill(pid)
         house.files.run(started["run_id"]).record.write_text(
-            json.dumps(record | {"boot_id": "another boot", "agent_pid": bystander.pid, "keeper_pid": bystander.pid})
+            json.dumps(
+                record | {"boot_id": "another boot", "agent_pid": bystander.pid, "keeper_pid": bystander.pid}
+            )
         )
 
         house.boot()
