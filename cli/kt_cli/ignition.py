@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from kt_cli import exit_codes
 from kt_cli.failure import Failure
@@ -74,6 +75,46 @@ def ensure(layout: StateLayout, *, deadline_s: float = DEADLINE_S) -> bool:
     if link.answers():
         return False
     raise Failure(_why(layout, child, deadline_s), exit_code=exit_codes.FAILED, code="engine_unavailable")
+
+
+def extinguish(layout: StateLayout, *, everything: bool, timeout_s: float) -> Any:
+    """Stop the engine and return its answer once its process has ended.
+
+    Args:
+        layout: the state directory.
+        everything: stop agents and gateway as well.
+        timeout_s: how long the answer may take, and the end of the process after it.
+
+    Raises:
+        EngineAway: there is none.
+        Failure: it refused, or answered and did not end.
+    """
+    link = Link(layout.engine_socket)
+    pid = int(link.ask("GET", "/v1/engine")["pid"])
+    answer = link.ask("POST", "/v1/engine/stop", body={"all": everything}, timeout_s=timeout_s)
+    end = time.monotonic() + timeout_s
+    while not _gone(pid):
+        if time.monotonic() > end:
+            raise Failure(
+                f"the engine (process {pid}) answered and did not end within "
+                f"{timeout_s:g} s; look at {layout.engine_log}",
+                exit_code=exit_codes.FAILED,
+            )
+        time.sleep(_LOOK_EVERY_S)
+    return answer
+
+
+def _gone(pid: int) -> bool:
+    """Return whether a process has ended; a child of ours is reaped, somebody else's zombie counts as ended."""
+    with contextlib.suppress(ChildProcessError):
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].startswith(b"Z")
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False  # no /proc here, or it went this very moment: the next look tells
 
 
 @contextlib.contextmanager

@@ -24,6 +24,7 @@ AGENT_VERBS = {
     "usage": "kt_cli.commands.usage:usage",
     "start": "kt_cli.commands.start:start",
     "stop": "kt_cli.commands.stop:stop",
+    "calls": "kt_cli.commands.calls:calls",
     "logs": "kt_cli.commands.logs:logs",
     "config": "kt_cli.commands.config:config",
     "remove": "kt_cli.commands.remove:remove",

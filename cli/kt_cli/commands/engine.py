@@ -13,6 +13,9 @@ STOP_TIMEOUT_S = 180.0
 NOT_RUNNING: dict[str, Any] = {"schema_version": 1, "running": False}
 """What `engine status --json` says, besides the state directory, where there is no engine."""
 
+UNTOLD = frozenset({"schema_version", "running"})
+"""What the JSON says and the text need not."""
+
 
 @click.command()
 def run() -> None:
@@ -60,9 +63,7 @@ def stop(*, everything: bool, as_json: bool) -> None:
     """
     layout = environment.state()
     try:
-        answer = Link(layout.engine_socket).ask(
-            "POST", "/v1/engine/stop", body={"all": everything}, timeout_s=STOP_TIMEOUT_S
-        )
+        answer = ignition.extinguish(layout, everything=everything, timeout_s=STOP_TIMEOUT_S)
     except EngineAway:
         _not_running(layout, as_json)
         return
@@ -94,8 +95,10 @@ def status(*, as_json: bool) -> None:
     if as_json:
         output.document({"schema_version": 1, "running": True, "state_dir": str(layout.root), **answer})
         return
-    facts = {"State directory": str(layout.root), **{_title(key): value for key, value in answer.items()}}
-    rows = [(title, str(value)) for title, value in facts.items() if not isinstance(value, dict | list)]
+    facts = {"state_dir": str(layout.root), **answer}
+    rows = [
+        (_title(key), str(value)) for key, value in facts.items() if key not in UNTOLD and _is_plain(value)
+    ]
     output.result("Engine running")
     output.result(table.fields(rows, width=terminal.width()))
 
@@ -108,5 +111,9 @@ def _not_running(layout: StateLayout, as_json: bool) -> None:
     output.result(f"State directory: {terminal.visible(str(layout.root))}")
 
 
+def _is_plain(value: Any) -> bool:
+    return value is not None and not isinstance(value, dict | list)
+
+
 def _title(key: str) -> str:
-    return key.replace("_", " ").capitalize()
+    return key.replace("_dir", "_directory").replace("_", " ").capitalize()

@@ -2,11 +2,14 @@
 
 import json
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from kt_cli import environment, output, session, terminal
+from kt_cli import environment, exit_codes, output, session, terminal
+from kt_cli.failure import Failure
+from kt_cli.link import ENGINE_LOST
 
 
 @click.command()
@@ -23,14 +26,27 @@ def logs(name: str, *, follow: bool, as_json: bool) -> None:
       kt agent logs bot
       kt agent logs bot -f | grep -i error
     """
-    lines = session.lines_about(name, f"/logs?follow={int(follow)}")
-    for line in lines:
+    for line in _lines(name, follow):
         # Not click.echo: it takes escapes out of what goes into a pipe, and flushes each line.
         sys.stdout.write(f"{json.dumps(line, ensure_ascii=False) if as_json else _text(line)}\n")
         if follow:
             sys.stdout.flush()
     if follow:
         output.note(f"kt: {name} no longer runs; this was its output.")
+
+
+def _lines(name: str, follow: bool) -> Iterator[dict[str, Any]]:
+    try:
+        yield from session.lines_about(name, f"/logs?follow={int(follow)}")
+    except Failure as failure:
+        if failure.code != ENGINE_LOST:
+            raise
+        raise Failure(
+            f"the engine went away, the agent need not have: got the log up to here, wanted all of it; "
+            f"ask again: kt agent logs {name}",
+            exit_code=exit_codes.FAILED,
+            code=ENGINE_LOST,
+        ) from failure
 
 
 def _text(line: dict[str, Any]) -> str:

@@ -12,6 +12,8 @@ from kt_cli.link import EngineAway, Link
 from kt_ledger.layout import StateLayout
 from kt_manifest import kinds, manifest
 
+DONE = "waiting for work"
+"""What an agent of the demo prints when it has done all that it is there to show."""
 ENDED = frozenset({"stopped", "failed"})
 UPSTREAM_KEY = "metering.upstream_base_url"
 MANY = 1000
@@ -101,6 +103,20 @@ class Fleet:
         """Start one agent with the environment of this command."""
         self._link.ask("POST", f"/v1/agents/{name}/start", body={"env": environment.caller()})
 
+    def is_done(self, name: str) -> bool:
+        """Return whether an agent has said that its work is done."""
+        return any(line["text"] == DONE for line in self._link.lines(f"/v1/agents/{name}/logs?follow=0"))
+
+    def stop(self, name: str) -> None:
+        """Stop one agent."""
+        self._link.ask("POST", f"/v1/agents/{name}/stop", body={"timeout_s": 5})
+
+    def findings(self, name: str) -> dict[str, int]:
+        """Return how many findings of each kind there are about one agent (a replayed line, a malformed one)."""
+        instance = self._link.ask("GET", f"/v1/agents/{name}")["instance"]
+        counts: dict[str, int] = instance.get("notes", {}).get("counts", {})
+        return counts
+
     def entries(self) -> list[dict[str, Any]]:
         """Return the instances, as `list --json` has them."""
         instances: list[dict[str, Any]] = self._link.ask("GET", "/v1/agents")["instances"]
@@ -120,6 +136,6 @@ class Fleet:
     def end(self, *, timeout_s: float = 60.0) -> None:
         """Stop agents, gateway and engine; nothing to stop is no error."""
         try:
-            self._link.ask("POST", "/v1/engine/stop", body={"all": True}, timeout_s=timeout_s)
+            ignition.extinguish(self._layout, everything=True, timeout_s=timeout_s)
         except EngineAway:
             return

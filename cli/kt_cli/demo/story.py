@@ -34,7 +34,7 @@ class Outcome:
     kept: bool
     fleet: dict[str, Any]
     verdict: judge.Verdict
-    shows: dict[str, str]
+    findings: dict[str, dict[str, int]]  # by agent: how many findings of each kind
 
     def to_json(self) -> dict[str, Any]:
         """Return the one document of `kt demo --json`."""
@@ -43,6 +43,7 @@ class Outcome:
             "state_dir": str(self.state_dir),
             "kept": self.kept,
             "fleet": self.fleet,
+            "findings": self.findings,
             "provider": self.verdict.to_json(),
         }
 
@@ -84,10 +85,14 @@ def _act(fleet: Fleet, provider: ProviderProcess, scratch: Path, where: Place, *
         for member in cast:
             fleet.start(member.name)
         _watch(fleet, shown)
+        for member in cast:
+            fleet.stop(member.name)
+        shown.update(fleet.entries())
     provider.stop()  # so that its log is complete before it judges
     document = fleet.fleet()
     rows = [row for member in cast if member.upstream for row in fleet.exchanges(member.name)]
-    return Outcome(where.state_dir, where.kept, document, judge.judge(provider.calls(), rows), shows)
+    findings = {member.name: fleet.findings(member.name) for member in cast}
+    return Outcome(where.state_dir, where.kept, document, judge.judge(provider.calls(), rows), findings)
 
 
 def _watch(fleet: Fleet, shown: view.View) -> None:
@@ -95,13 +100,15 @@ def _watch(fleet: Fleet, shown: view.View) -> None:
     while True:
         entries = fleet.entries()
         shown.update(entries)
-        if all(entry["state"] in ENDED for entry in entries):
+        busy = [entry["name"] for entry in entries if not fleet.is_done(entry["name"])]
+        dead = [entry["name"] for entry in entries if entry["state"] in ENDED]
+        if not busy:
             return
-        if time.monotonic() > end:
-            late = ", ".join(entry["name"] for entry in entries if entry["state"] not in ENDED)
-            raise Failure(
-                f"got {late} still at work after {LIMIT_S:g} s, wanted all agents done", exit_code=1
+        if dead or time.monotonic() > end:
+            got = (
+                f"{', '.join(dead)} ended" if dead else f"{', '.join(busy)} still at work after {LIMIT_S:g} s"
             )
+            raise Failure(f"got {got}, wanted all agents done with their work", exit_code=exit_codes.FAILED)
         time.sleep(LOOK_EVERY_S)
 
 

@@ -19,6 +19,7 @@ def ledger(outcome: Outcome) -> str:
         "",
         output.wrapped(figures.totals(outcome.fleet["totals"])),
         f"{DECLARED} is the agent's declared source: only that one is in the total.",
+        *_findings(outcome),
     ]
     return "\n".join(lines)
 
@@ -29,6 +30,15 @@ def _rows(entry: dict[str, Any]) -> list[list[str | table.Cell]]:
         [entry["name"], DECLARED if source == declared else "", *source_row(source, facts)]
         for source, facts in sources(entry)
     ]
+
+
+def _findings(outcome: Outcome) -> list[str]:
+    """Return a line an agent about what was seen and not counted."""
+    lines = []
+    for name, counts in outcome.findings.items():
+        seen = ", ".join(f"{figures.grouped(count)} {kind}" for kind, count in counts.items() if count)
+        lines += [f"Usage lines of {name} that were seen and not counted: {seen}."] if seen else []
+    return lines
 
 
 def judgement(verdict: Verdict) -> str:

@@ -27,6 +27,7 @@ def _one(call: Exchange, event: UsageEvent | None) -> dict[str, Any]:
         "model_answered": event.model_answered,
         "provider": event.provider,
         "request_id": event.request_id,
+        "service_tier": event.service_tier,
     }
 
 

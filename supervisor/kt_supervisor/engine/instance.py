@@ -278,8 +278,10 @@ class Instance:
         self._parts.tasks.start(f"watch {self.name}", self.watch(current))
 
     async def _exited(self, row: InstanceRow, ended: dict[str, Any]) -> None:
-        how = describe_exit(ended)
-        if row.state is State.STOPPING:
+        how, event = describe_exit(ended), Event.EXITED
+        if ended.get("stop_asked") and row.state in (State.RUNNING, State.PAUSED):
+            event = Event.ENDED_APART
+        if row.state is State.STOPPING or event is Event.ENDED_APART:
             cause = (
                 {"kind": "stop-forced", "detail": how} if ended.get("forced") else {"kind": "stop-graceful"}
             )
@@ -287,7 +289,7 @@ class Instance:
             cause = {"kind": "launch-error", "detail": ended.get("spawn_error") or how}
         else:
             cause = {"kind": "crashed", "detail": how}
-        await self._settle(row, Event.EXITED, cause, ended)
+        await self._settle(row, event, cause, ended)
 
     async def _lost(self, row: InstanceRow, current: CurrentRun, evidence: adoption.Evidence) -> None:
         detail = "nothing of it was found, and nobody recorded how it ended"

@@ -18,6 +18,9 @@ class Event(StrEnum):
     READY = "ready"  # the agent was alive for the whole readiness window
     LAUNCH_FAILED = "launch-failed"
     EXITED = "exited"  # the keeper's exit record is there
+    ENDED_APART = (
+        "ended-apart"  # the same, and its keeper had been asked for it by somebody else than this engine
+    )
     LOST = "lost"  # nothing of the Run is left, and nobody recorded how it ended
 
 
@@ -49,11 +52,13 @@ TABLE: dict[State, dict[Event, Step]] = {
     State.RUNNING: {
         Event.STOP: Step(State.STOPPING, Command.TERMINATE),
         Event.EXITED: Step(State.FAILED, Command.SETTLE),
+        Event.ENDED_APART: Step(State.STOPPED, Command.SETTLE),
         Event.LOST: Step(State.FAILED, Command.SETTLE),
     },
     State.PAUSED: {
         Event.STOP: Step(State.STOPPING, Command.TERMINATE),
         Event.EXITED: Step(State.FAILED, Command.SETTLE),
+        Event.ENDED_APART: Step(State.STOPPED, Command.SETTLE),
         Event.LOST: Step(State.FAILED, Command.SETTLE),
     },
     State.STOPPING: {

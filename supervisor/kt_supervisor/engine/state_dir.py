@@ -56,6 +56,8 @@ def take_lock(files: StateLayout) -> int:
     except BlockingIOError as error:
         os.close(lock)
         raise EngineRuns(f"an engine already serves {files.root}: {_whose(files)}") from error
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, b"%d\n" % os.getpid(), 0)  # for those who lose against us; the lock itself is what counts
     return lock
 
 
@@ -89,9 +91,9 @@ def is_held(lock: Path) -> bool | None:
 
 def _whose(files: StateLayout) -> str:
     try:
-        return f"process {json.loads(files.engine_record.read_bytes())['pid']}"
-    except (OSError, ValueError, KeyError, TypeError):
-        return "a process that is only starting"
+        return f"process {int(files.engine_lock.read_bytes())}"
+    except (OSError, ValueError):
+        return "a process that has only just begun"
 
 
 def _unusable(root: Path, got: str) -> StateDirUnusable:

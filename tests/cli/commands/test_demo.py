@@ -30,7 +30,7 @@ def test_the_demo_is_right_and_leaves_nothing(kt: Any, tmp_path: Path) -> None:
     done = kt("demo", env={"TMPDIR": str(tmp_path)})
 
     assert (done.code, done.err) == (0, "")
-    assert "each is in the ledger, once, with the provider's figures" in done.out
+    assert "each is in the ledger, once, with the provider's figures" in " ".join(done.out.split())
     assert "\x1b" not in done.out
     assert max(map(len, done.out.splitlines())) <= 100
     assert [] == list(tmp_path.glob("kt-demo-*"))
@@ -38,11 +38,17 @@ def test_the_demo_is_right_and_leaves_nothing(kt: Any, tmp_path: Path) -> None:
     assert not kt.state.exists()
 
 
-def test_the_demo_as_json_is_one_document(kt: Any, tmp_path: Path) -> None:
-    done = kt("demo", "--json", env={"TMPDIR": str(tmp_path)})
+def test_the_demo_as_json_is_one_document_over_a_state_that_can_be_looked_at(kt: Any, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+
+    done = kt("demo", "--json", "--state-dir", str(kept))
+    listed = kt("agent", "list", env={"KTESIO_STATE_DIR": str(kept)})
+    kt("engine", "stop", "--all", env={"KTESIO_STATE_DIR": str(kept)})
 
     document = json.loads(done.out)
-    assert 0 == done.code
+    assert (0, "", str(kept)) == (done.code, done.err, document["state_dir"])
+    assert "opaque" in listed.out and "both" in listed.out
+    assert {"replay": 1, "malformed": 1} == document["findings"]["reporter"]
     assert document["provider"]["agrees"] is True
     assert 8 == document["provider"]["provider_calls"] == document["provider"]["ledger_rows"]
     entries = {entry["name"]: entry for entry in document["fleet"]["instances"]}
@@ -56,17 +62,6 @@ def test_the_demo_as_json_is_one_document(kt: Any, tmp_path: Path) -> None:
     assert (opaque["usage_known"], opaque["unmeasured_calls"]) == ("partial", 1)
     assert reporter["cumulative_input_tokens"] == 300 + 310 + 320 + 330 + 340
     assert both["cumulative_input_tokens"] == 2 * 640, "what it reports itself counts, not the third call"
-
-
-def test_a_state_directory_that_is_kept_can_be_looked_at(kt: Any, tmp_path: Path) -> None:
-    kept = tmp_path / "kept"
-    kt("demo", "--state-dir", str(kept))
-
-    done = kt("agent", "list", env={"KTESIO_STATE_DIR": str(kept)})
-
-    kt("engine", "stop", "--all", env={"KTESIO_STATE_DIR": str(kept)})
-    assert 0 == done.code
-    assert "opaque" in done.out and "both" in done.out
 
 
 def test_a_directory_with_something_in_it_is_refused(kt: Any, tmp_path: Path) -> None:

@@ -244,6 +244,15 @@ def test_logs_into_a_pipe_are_what_the_agent_wrote(script: Any, kt: Any, asked: 
     ] == done.out.splitlines()
 
 
+def test_a_log_that_was_cut_is_not_taken_for_the_whole(script: Any, kt: Any, asked: Any) -> None:
+    script.answer(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"5\r\n{")
+
+    done = kt("agent", "logs", "bot", "-f")
+
+    assert 1 == done.code
+    assert "ask again: kt agent logs bot" in done.err
+
+
 def test_logs_as_json_are_ndjson(script: Any, kt: Any, asked: Any) -> None:
     ndjson(script, LINES)
 
@@ -283,6 +292,9 @@ def test_engine_status_shows_the_pid(script: Any, kt: Any, asked: Any) -> None:
 
 
 def test_engine_stop_all_says_all(script: Any, kt: Any, asked: Any) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    script.answer_json(200, {"pid": ended.pid})
     script.answer_json(200, {})
 
     done = kt("engine", "stop", "--all")

@@ -9,9 +9,12 @@ Reports every call but the last, as agents do that ask for a title on the side. 
 import http.client
 import json
 import os
+import signal
 import sys
+import time
 from urllib.parse import urlsplit
 
+PACE_S = 0.4
 BASE = urlsplit(os.environ["OPENAI_BASE_URL"])
 
 
@@ -29,6 +32,7 @@ def ask(model: str) -> dict[str, int]:
 
 
 for sequence, name in enumerate(sys.argv[1:]):
+    time.sleep(PACE_S)
     used = ask(name)
     if sequence < len(sys.argv) - 2:
         figures = {
@@ -37,3 +41,6 @@ for sequence, name in enumerate(sys.argv[1:]):
             "output_tokens": used["completion_tokens"],
         }
         print(f"KTESIO_USAGE {json.dumps(figures)}", flush=True)
+
+print("waiting for work", flush=True)
+signal.pause()

@@ -10,6 +10,7 @@ streamed. Standard library only.
 import http.client
 import json
 import os
+import signal
 import sys
 from urllib.parse import urlsplit
 
@@ -53,13 +54,15 @@ def streamed(content: bytes) -> str:
 
 
 def main() -> None:
-    """Ask all models; a failure is printed, and the next one is asked."""
+    """Ask all models; a failure is printed, and the next one is asked. Then wait to be stopped, as a service does."""
     for word in sys.argv[1:]:
         model = word.removesuffix(STREAM_MARK)
         try:
             print(f"{model}: {ask(model, stream=word.endswith(STREAM_MARK))[:60]}", flush=True)
         except (OSError, http.client.HTTPException) as error:
             print(f"{model}: failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    print("waiting for work", flush=True)
+    signal.pause()
 
 
 main()

@@ -6,6 +6,7 @@ and gets one wrong. Standard library only.
 # ruff: noqa: T201 (an agent prints)
 
 import json
+import signal
 import time
 
 MARK = "KTESIO_USAGE"
@@ -26,3 +27,6 @@ for piece in range(5):
         report(piece, 300 + 10 * piece, 40 + piece)
     if piece == 3:
         print(f'{MARK} {{"sequence": 3, "input_tokens": "many"}}', flush=True)
+
+print("waiting for work", flush=True)
+signal.pause()

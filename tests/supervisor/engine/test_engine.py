@@ -1,0 +1,222 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SLEEPS = "import time\ntime.sleep(600)"
+COUNTS = """
+import sys, time
+for n in range(int(sys.argv[1])):
+    print('KTESIO_USAGE {"sequence": %d, "input_tokens": 3, "output_tokens": 2}' % n)
+    if n % 100 == 0:
+        time.sleep(float(sys.argv[2]))
+time.sleep(600)
+"""
+
+
+def test_fifty_engines_at_once_are_one(empty_house: Any) -> None:
+    children = [empty_house.spawn() for _ in range(50)]
+
+    empty_house.wait_for_engine()
+    winner = empty_house.engine_pid()
+    codes = [child.wait(60) for child in children if child.pid != winner]
+
+    assert [0] * 49 == codes
+    assert 40 < empty_house.log().count(f"process {winner}")
+
+
+def test_a_killed_engine_is_brought_back_and_takes_its_agent_over(house: Any) -> None:
+    house.register("bot", SLEEPS)
+    started = house.start("bot")
+
+    killed = house.kill_engine()
+    entry = house.entry("bot")
+
+    assert killed != house.engine_pid()
+    assert ("running", started["run_id"], started["pid"]) == (entry["state"], entry["run_id"], entry["pid"])
+    assert "stopped" == house.stop("bot")["state"]
+
+
+def test_an_engine_that_a_keeper_brought_back_outlives_that_keeper(house: Any) -> None:
+    house.register("first", SLEEPS)
+    house.register("second", SLEEPS)
+    house.start("first")
+    house.kill_engine()
+    house.wait_for_engine()
+    house.start("second")
+    revived = house.engine_pid()
+
+    house.stop("first")
+
+    assert revived == house.engine_pid()
+    assert "running" == house.entry("second")["state"]
+
+
+def test_an_exit_while_no_engine_ran_is_kept_with_its_code(house: Any) -> None:
+    house.register("bot", "import sys, time\ntime.sleep(1.0)\nsys.exit(9)")
+    run_id = house.start("bot")["run_id"]
+    house.ask("POST", "/v1/engine/stop", {"all": False})
+    house.until(house.files.run(run_id).exit.exists, "the exit record is there")
+
+    house.boot()
+
+    entry = house.wait_for_state("bot", "failed")
+    assert {"code": 9, "signal": None} == entry["exit"]
+
+
+def test_twenty_killed_engines_count_twenty_thousand_lines_exactly_once(house: Any) -> None:
+    house.register("bot", COUNTS, "20000", "0.03")
+    run_id = house.start("bot")["run_id"]
+
+    for _ in range(20):
+        house.kill_engine()
+    house.until(
+        lambda: house.entry("bot")["usage"]["sources"].get("self-reported", {}).get("events") == 20_000,
+        "all lines are counted",
+    )
+
+    entry = house.entry("bot")
+    assert run_id == entry["run_id"]
+    assert (60_000, 40_000) == (
+        entry["usage"]["cumulative_input_tokens"],
+        entry["usage"]["cumulative_output_tokens"],
+    )
+    assert {} == {kind: count for kind, count in entry["notes"]["counts"].items() if count}
+
+
+def test_a_stopped_engine_leaves_agents_running_and_keepers_quiet(house: Any) -> None:
+    house.register("bot", SLEEPS)
+    started = house.start("bot")
+
+    house.ask("POST", "/v1/engine/stop", {"all": False})
+    house.children[0].wait(20)
+
+    assert house.files.engine_stopped.exists()
+    assert Path(f"/proc/{started['pid']}").exists()
+    house.boot()
+    assert "running" == house.entry("bot")["state"]
+    assert not house.files.engine_stopped.exists()
+
+
+def test_stop_all_leaves_no_process(house: Any) -> None:
+    for name in ("a", "b"):
+        house.register(name, SLEEPS)
+        house.start(name)
+
+    answer = house.ask("POST", "/v1/engine/stop", {"all": True})
+    house.children[0].wait(20)
+
+    assert [] == answer["notices"]
+    house.until(lambda: not house.processes(), "nothing is left")
+
+
+def test_a_dead_keepers_agent_is_ended_and_said_to_be_lost(house: Any) -> None:
+    house.register("bot", SLEEPS)
+    started = house.start("bot")
+    keeper = house.run_record(started["run_id"])["keeper_pid"]
+
+    house.kill(keeper)
+
+    entry = house.wait_for_state("bot", "failed")
+    assert "lost" in entry["failed_cause"]["detail"]
+    assert house.is_gone(started["pid"])
+    assert "running" == house.start("bot")["state"]
+
+
+def test_a_run_of_an_earlier_boot_is_lost_and_nothing_is_signalled(house: Any) -> None:
+    bystander = subprocess.Popen(["sleep", "600"])
+    try:
+        house.register("bot", SLEEPS)
+        started = house.start("bot")
+        house.ask("POST", "/v1/engine/stop", {"all": False})
+        house.children[0].wait(20)
+        record = house.run_record(started["run_id"])
+        for pid in (record["keeper_pid"], record["agent_pid"]):
+            house.kill(pid)
+        house.files.run(started["run_id"]).record.write_text(
+            json.dumps(
+                record | {"boot_id": "another boot", "agent_pid": bystander.pid, "keeper_pid": bystander.pid}
+            )
+        )
+
+        house.boot()
+
+        entry = house.wait_for_state("bot", "failed")
+        assert "restarted" in entry["failed_cause"]["detail"]
+        assert bystander.poll() is None
+    finally:
+        bystander.kill()
+        bystander.wait()
+
+
+def test_a_state_path_of_more_than_two_hundred_bytes_works(tmp_path: Path, new_house: Any) -> None:
+    house = new_house(tmp_path / ("d" * 120) / ("e" * 120)).boot()
+    try:
+        house.register("bot", SLEEPS)
+
+        assert "running" == house.start("bot")["state"]
+    finally:
+        house.end()
+
+
+def test_a_file_in_place_of_the_directory_is_refused_in_words(tmp_path: Path) -> None:
+    place = tmp_path / "state"
+    place.write_text("mine")
+
+    ended = run_engine(place)
+
+    assert 1 == ended.returncode
+    assert "cannot use the state directory" in ended.stderr
+    assert "mine" == place.read_text()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_somebody_elses_directory_is_refused_and_left_alone(tmp_path: Path) -> None:
+    place = tmp_path / "state"
+    place.mkdir(mode=0o700)
+    os.chown(place, 12345, 12345)
+
+    ended = run_engine(place)
+
+    assert 1 == ended.returncode
+    assert "user with id 12345" in ended.stderr
+    assert [] == list(place.iterdir())
+
+
+def test_a_ledger_that_is_none_is_named_and_nothing_else_breaks(house: Any) -> None:
+    house.register("bot", SLEEPS)
+    house.start("bot")
+    house.ask("POST", "/v1/engine/stop", {"all": False})
+    house.children[0].wait(20)
+    aside = house.files.database.rename(house.root / "aside.db")
+    house.files.database.write_bytes(b"this is no database, but somebody's notes " * 100)
+
+    house.boot()
+    refused = house.refusal("GET", "/v1/agents")
+    store = house.ask("GET", "/v1/engine")["store"]
+    stopped = house.stop("bot")
+    house.files.database.unlink()
+    aside.rename(house.files.database)
+
+    assert (1, "store_unavailable") == (refused.exit_code, refused.code)
+    assert "not a database" in store
+    assert "stopped" == stopped["state"]
+    assert "stopped" == house.wait_for_state("bot", "stopped", "failed")["state"]
+
+
+def test_an_engine_started_by_an_agent_forgets_the_agents_run(empty_house: Any) -> None:
+    empty_house.variables = {"KT_RUN": "somebody", "KT_INSTANCE": "somebody"}
+
+    empty_house.boot()
+
+    variables = Path(f"/proc/{empty_house.engine_pid()}/environ").read_bytes()
+    assert b"KT_RUN" not in variables
+
+
+def run_engine(place: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "kt_supervisor.engine", "--state-dir", str(place)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30)
