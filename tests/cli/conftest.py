@@ -70,6 +70,14 @@ def provider(tmp_path: Path) -> Iterator[ProviderProcess]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def shared_provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProviderProcess]:
+    """A provider for tests that look at answers only, not at the log."""
+    log = tmp_path_factory.mktemp("shared") / "provider.log"
+    with ProviderProcess(REPOSITORY / "fixtures", log) as running:
+        yield running
+
+
 class Script:
     """A server at an engine's socket that answers each connection with the next of some prepared bytes.
 

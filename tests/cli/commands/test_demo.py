@@ -43,6 +43,7 @@ def test_the_demo_as_json_is_one_document_over_a_state_that_can_be_looked_at(kt:
 
     done = kt("demo", "--json", "--state-dir", str(kept))
     listed = kt("agent", "list", env={"KTESIO_STATE_DIR": str(kept)})
+    _gateway_is_up(kt, kept)
     kt("engine", "stop", "--all", env={"KTESIO_STATE_DIR": str(kept)})
 
     document = json.loads(done.out)
@@ -62,6 +63,15 @@ def test_the_demo_as_json_is_one_document_over_a_state_that_can_be_looked_at(kt:
     assert (opaque["usage_known"], opaque["unmeasured_calls"]) == ("partial", 1)
     assert reporter["cumulative_input_tokens"] == 300 + 310 + 320 + 330 + 340
     assert both["cumulative_input_tokens"] == 2 * 640, "what it reports itself counts, not the third call"
+
+
+def _gateway_is_up(kt: Any, state: Path) -> None:
+    """Wait for the gateway that `list` brought back: one that is only being started escapes `engine stop --all`."""
+    end = time.monotonic() + LIMIT_S
+    while not json.loads(kt("engine", "status", "--json", env={"KTESIO_STATE_DIR": str(state)}).out)[
+        "gateway"
+    ]:
+        assert time.monotonic() < end, "no gateway"
 
 
 def test_a_directory_with_something_in_it_is_refused(kt: Any, tmp_path: Path) -> None:

@@ -21,9 +21,9 @@ def ask(provider: ProviderProcess, case: str, **more: object) -> http.client.HTT
 
 
 @pytest.mark.parametrize("name", sorted(name for name, case in CASES.items() if case.response.end == "clean"))
-def test_every_clean_case_arrives_byte_for_byte(provider: ProviderProcess, name: str) -> None:
+def test_every_clean_case_arrives_byte_for_byte(shared_provider: ProviderProcess, name: str) -> None:
     case = CASES[name]
-    connection = http.client.HTTPConnection("127.0.0.1", provider.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", shared_provider.port, timeout=20)
 
     connection.request(
         "POST",
