@@ -4,6 +4,7 @@ An arrow or a wall changes here, with a decision in docs/decisions/, or not at a
 """
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,6 +37,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     "semver": ("manifest/kt_manifest/",),
     "pydantic": ("manifest/kt_manifest/", "supervisor/kt_supervisor/engine/"),
     "mitmproxy": ("gateway/kt_gateway/mitm/", "addons/kt_addons/"),
+    "certifi": ("gateway/kt_gateway/mitm/",),  # the authorities that mitmproxy itself brings
     "httptools": ("gateway/kt_gateway/",),
     "brotli": ("gateway/kt_gateway/", "cli/kt_cli/demo/"),  # the demo's provider encodes
     "zstandard": ("gateway/kt_gateway/", "cli/kt_cli/demo/"),
@@ -175,6 +177,16 @@ def test_clocks_and_tasks_have_one_home(path: Path) -> None:
             call = f"{ast.unparse(node.func.value).rpartition('.')[2]}.{node.func.attr}"
             if call in BANNED and where not in BANNED[call]:
                 raise AssertionError(f"{where}:{node.lineno} calls {call}")
+
+
+def test_the_architecture_page_names_files_that_exist() -> None:
+    page = (REPOSITORY / "docs" / "architecture.md").read_text("utf-8")
+    known = [place(path) for path in sources()]
+
+    named = set(re.findall(r"`([a-z_0-9/]+\.py)`", page)) - {"tests/test_architecture.py"}
+
+    assert named
+    assert [] == [name for name in sorted(named) if not any(path.endswith(name) for path in known)]
 
 
 def test_nothing_names_this_machine_or_a_registry() -> None:
