@@ -38,7 +38,8 @@ def main() -> None:
     }
     verdict = "met" if figures["pss_mb"] <= TARGET_MB else "missed"
     print(
-        f"keeper: {figures['pss_mb']} MB PSS each of {KEEPERS} (private {figures['private_mb']}); target {TARGET_MB}: {verdict}"
+        f"keeper: {figures['pss_mb']} MB PSS each of {KEEPERS} (private {figures['private_mb']}); "
+        f"target {TARGET_MB}: {verdict}"
     )
     print(json.dumps(figures))
 

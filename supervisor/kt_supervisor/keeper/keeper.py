@@ -66,16 +66,18 @@ class Keeper:
     def run(self) -> int:
         """Run to the end; return the keeper's own exit code."""
         self._start()
-        while not (self._phase == "exited" and (self._released or not self._control.engine_listens)):
-            now_s = time.monotonic()
-            self._tick(now_s)
+        while not self._is_over():
             for key, _ in self._selector.select(self._pause_s(time.monotonic())):
                 key.data()
             self._reap()
             if self._output.take_news(time.monotonic()):
                 self._control.tell_engine({"event": "output"})
+            self._tick(time.monotonic())
         self._control.close()
         return 0
+
+    def _is_over(self) -> bool:
+        return self._phase == "exited" and (self._released or not self._control.engine_listens)
 
     # -- beginning ---------------------------------------------------------------------------------------------
     def _start(self) -> None:
