@@ -39,7 +39,8 @@ class Segments:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         if self._index is None:
             self._index = os.open(places.index(self._stream, self.number), flags, 0o600)
-            self._index_bytes = os.fstat(self._index).st_size
+            self._index_bytes = os.fstat(self._index).st_size // _ENTRY.size * _ENTRY.size
+            os.ftruncate(self._index, self._index_bytes)
         if self._log is None:
             self._log = os.open(places.segment(self._stream, self.number), flags, 0o600)
             self.offset = os.fstat(self._log).st_size
