@@ -34,6 +34,9 @@ Control: `keeper.sock`, lines of JSON. Any connection may ask:
                                                sends {"event": "output"} after it copied output (at most one per 20 ms),
                                                {"event": "started"}, {"event": "exited", ...exit.json} on it
                                                (also right after this answer, when the Run has ended before)
+    {"op": "spares"}                        -> {ok, streams: ["out", "err"]} with the open read ends of these attached
+                                               (SCM_RIGHTS, non-blocking, shared): while somebody holds them, an agent
+                                               whose keeper was killed gets no EPIPE. Read them only once it is dead
     {"op": "stop", "timeout_s": S}          -> {ok}; TERM to the group, CONT, wait until the tree is empty, then KILL
                                                until two scans find nothing; the result is in the exited event
     {"op": "release"}                       -> {ok}; after `exited`, the engine has folded everything: the keeper may go

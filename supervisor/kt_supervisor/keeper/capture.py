@@ -80,6 +80,10 @@ class Segments:
 
     def _rotate(self) -> None:
         if self._log is not None:
+            try:
+                self.sync()
+            except OSError:
+                pass  # its bytes are written; only a power cut could still take them
             os.close(self._log)
         if self._index is not None:
             os.close(self._index)
@@ -134,6 +138,10 @@ class Copier:
     def position(self) -> dict[str, int]:
         """Return where the log ends."""
         return {"segment": self._segments.number, "offset": self._segments.offset}
+
+    def pipe(self) -> int | None:
+        """Return the read end while it is open, to be duplicated."""
+        return self._pipe
 
     def drain(self, limit_bytes: int) -> bool:
         """Copy all that is in the pipe now, at most about `limit_bytes`; True if nothing is left in hand."""

@@ -52,6 +52,16 @@ class Connection:
         if len(self._output) > MAX_QUEUE_BYTES:
             self.close()
 
+    def send_descriptors(self, record: Record, descriptors: list[int]) -> None:
+        """Send one line at once, with duplicates of `descriptors` attached.
+
+        Raises:
+            OSError: the peer is gone, or has not read what it was sent before.
+        """
+        if not self.idle():
+            raise BlockingIOError("the peer reads too slowly")
+        socket.send_fds(self.stream, [json.dumps(record).encode() + b"\n"], descriptors)
+
     def idle(self) -> bool:
         """Return whether everything queued has been handed to the kernel."""
         return self.open and not self._output

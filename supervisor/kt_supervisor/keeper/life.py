@@ -100,6 +100,11 @@ class Life:
             self._become("stop")
         self._ladder.descend(timeout_s)
 
+    def pipes(self) -> dict[str, int]:
+        """Return the read ends of the agent's streams that are still open, by name."""
+        found = ((stream, copier.pipe()) for stream, copier in self._copiers.items())
+        return {stream: pipe for stream, pipe in found if pipe is not None}
+
     def children_changed(self) -> None:
         """Reap; the agent's own end is the end of the Run."""
         self._tree.reap(self.agent_pid)
@@ -200,7 +205,7 @@ class Life:
         if self._child is not None:
             self._judged(loop.READ)
         drained = [copier.drain(_LAST_DRAIN_BYTES) for copier in self._copiers.values()]
-        if not all(drained):
+        if not all(drained) and not records.folder_gone():
             self._loop.after(_RETRY_S, self._emptied)
             return
         for copier in self._copiers.values():
@@ -212,9 +217,10 @@ class Life:
         try:
             records.replace(places.EXIT, record)
         except OSError as error:
-            self._notes.add(f"{places.EXIT} waits for the disk: {error}")
-            self._loop.after(_RETRY_S, self._write_exit)
-            return
+            if not records.folder_gone():
+                self._notes.add(f"{places.EXIT} waits for the disk: {error}")
+                self._loop.after(_RETRY_S, self._write_exit)
+                return
         self.exit = record
         self._become("recorded")
         if self._stdin is not None:

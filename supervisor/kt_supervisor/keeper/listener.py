@@ -152,8 +152,8 @@ class Kept:
         Raises:
             OSError: it could not be sent.
         """
+        connection.send_descriptors({"ok": True}, [self._listener.fileno()])
         self._stop_resetting()
-        socket.send_fds(connection.stream, [b'{"ok": true}\n'], [self._listener.fileno()])
         self._users.add(connection)
 
     def left(self, user: object) -> None:

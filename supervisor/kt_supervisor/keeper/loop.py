@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
+_PAUSE_AFTER_FAILURE_S = 0.05
 
 
 def wall_ns() -> int:
@@ -38,7 +39,9 @@ class Timer:
 class Loop:
     """Calls back when descriptors are ready and when timers are due."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, failed: Callable[[Exception], None]) -> None:
+        """`failed` hears of what a callback raised: the loop goes on, since an agent hangs on it."""
+        self._failed = failed
         self._selector = selectors.DefaultSelector()
         self._callbacks: dict[int, Callable[[int], None]] = {}
         self._timers: list[Timer] = []
@@ -79,8 +82,15 @@ class Loop:
             for key, events in self._selector.select(self._patience_s()):
                 callback = self._callbacks.get(key.fd)
                 if callback is not None:
-                    callback(events)
+                    self._guarded(callback, events)
             self._fire()
+
+    def _guarded(self, callback: Callable[..., None], *arguments: int) -> None:
+        try:
+            callback(*arguments)
+        except Exception as error:
+            self._failed(error)
+            time.sleep(_PAUSE_AFTER_FAILURE_S)  # what fails for ever must not spin
 
     def _patience_s(self) -> float | None:
         while self._timers and self._timers[0].callback is None:
@@ -92,4 +102,4 @@ class Loop:
         while self._timers and self._timers[0].due_s <= now_s:
             callback = heapq.heappop(self._timers).callback
             if callback is not None:
-                callback()
+                self._guarded(callback)

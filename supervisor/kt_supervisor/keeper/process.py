@@ -31,7 +31,7 @@ class Keeper:
     def __init__(
         self, spec: specification.Specification, *, lock: int, umask: int, notes: records.Notes
     ) -> None:
-        self._loop = loop.Loop()
+        self._loop = loop.Loop(failed=lambda error: notes.add(records.described(error)))
         self._spec = spec
         self._engines: set[control.Connection] = set()
         self._output_timer: loop.Timer | None = None
@@ -57,12 +57,13 @@ class Keeper:
             self._stop(connection, request)
         elif op == "lend":
             self._lend(connection, request)
+        elif op == "spares":
+            self._spares(connection)
         elif op == "release":
             self._release(connection)
         else:
-            connection.send(
-                {"ok": False, "error": f"op: got {op!r}, wanted status, hello, stop, lend or release"}
-            )
+            wanted = "status, hello, stop, lend, spares or release"
+            connection.send({"ok": False, "error": f"op: got {op!r}, wanted {wanted}"})
 
     def _status(self) -> Record:
         status: Record = {
@@ -112,6 +113,13 @@ class Keeper:
             return
         try:
             kept.lend(connection)
+        except OSError:
+            connection.close()
+
+    def _spares(self, connection: control.Connection) -> None:
+        pipes = self._life.pipes()
+        try:
+            connection.send_descriptors({"ok": True, "streams": list(pipes)}, list(pipes.values()))
         except OSError:
             connection.close()
 
@@ -171,26 +179,27 @@ class Keeper:
 def main() -> int:
     """Run a keeper by the specification on standard input; return its exit status.
 
-    0 after the Run's end, 2 for a specification that cannot be acted upon, 3 when the Run's lock is taken.
+    0 after the Run's end, 2 where the specification or the folder cannot be acted upon, 3 when the Run's lock is taken.
     """
     umask = os.umask(0o077)
     data = sys.stdin.buffer.read()
     try:
         spec = specification.parse(data)
         os.chdir(places.run_folder(spec.state_dir, spec.run_id))
-        lock = os.open(places.LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-        log = records.open_log()
+        lock = _above(os.open(places.LOCK, os.O_RDWR | os.O_CREAT, 0o600))
+        log = _above(records.open_log())
+        if not _locked(lock):
+            sys.stderr.write(
+                f"keeper: {places.LOCK} of {spec.run_id} is held; the Run has a keeper or a living agent\n"
+            )
+            return TAKEN
+        _take_place(lock, log)
+        keeper = Keeper(spec, lock=lock, umask=umask, notes=records.Notes(log))
     except (specification.SpecificationInvalid, OSError) as error:
         sys.stderr.write(f"keeper: {error}\n")
         return REFUSED
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        sys.stderr.write(f"keeper: {places.LOCK} of {spec.run_id} is held ({error}); the Run has a keeper\n")
-        return TAKEN
     del data
-    _take_place(lock, log)
-    keeper = Keeper(spec, lock=lock, umask=umask, notes=records.Notes(log))
+    _leave_starter(log)
     keeper.run()
     for name in (places.SOCKET, places.STDIN):
         try:
@@ -200,15 +209,34 @@ def main() -> int:
     return 0
 
 
+def _above(descriptor: int) -> int:
+    # Out of the way of 0, 1 and 2, even where the starter had closed those.
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, spawn.ABOVE)
+    os.close(descriptor)
+    return moved
+
+
+def _locked(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def _take_place(lock: int, log: int) -> None:
     try:
         os.setsid()
     except PermissionError:
         pass  # started as a leader already
-    null = os.open(os.devnull, os.O_RDONLY)
-    for place, descriptor in enumerate((null, log, log)):
-        os.dup2(descriptor, place)
     spawn.close_all_but((0, 1, 2, lock, log))
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     system.become_subreaper(True)
     system.hide_memory()
+
+
+def _leave_starter(log: int) -> None:
+    null = os.open(os.devnull, os.O_RDONLY)
+    for place, descriptor in enumerate((null, log, log)):
+        os.dup2(descriptor, place)
+    os.close(null)

@@ -159,9 +159,10 @@ class Tree:
             done: set[int] = set()
             for process in found:
                 if process.group == self.group:
-                    if process.group not in done:
+                    # One member may be gone by now: the next one stands for the group.
+                    if process.group not in done and send(process, number, to_group=True):
                         done.add(process.group)
-                        reached |= send(process, number, to_group=True)
+                        reached = True
                 else:
                     reached |= send(process, number)
         return reached
@@ -173,9 +174,8 @@ class Tree:
         found = descendants(os.getpid())
         done: set[int] = set()
         for process in found:
-            if process.group not in done:
+            if process.group not in done and send(process, signal.SIGKILL, to_group=True):
                 done.add(process.group)
-                send(process, signal.SIGKILL, to_group=True)
         for process in found:
             send(process, signal.SIGKILL)
         return bool(found)

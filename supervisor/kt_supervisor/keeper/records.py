@@ -53,6 +53,22 @@ def replace(name: str, record: dict[str, object]) -> None:
         os.close(folder)
 
 
+def described(error: Exception) -> str:
+    """Return an unexpected error with the places it came through, innermost last (the traceback module is too big)."""
+    passed = []
+    step = error.__traceback__
+    while step is not None:
+        code = step.tb_frame.f_code
+        passed.append(f"{code.co_filename.rpartition('/')[2]}:{step.tb_lineno} {code.co_name}")
+        step = step.tb_next
+    return f"{type(error).__name__}: {error} [{' > '.join(passed)}]"
+
+
+def folder_gone() -> bool:
+    """Return whether somebody deleted the Run's folder: then nothing can be written any more."""
+    return os.stat(".").st_nlink == 0
+
+
 def open_log() -> int:
     """Return a descriptor that appends to `keeper.log`, 0600."""
     return os.open(places.LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -12,7 +12,7 @@ import signal
 from kt_supervisor.keeper import specification
 
 LOCK_DESCRIPTOR = 3
-_ABOVE = 10
+ABOVE = 10
 _GATE_CLOSED = 126
 _NOT_STARTED = 127
 
@@ -91,9 +91,9 @@ def _child(
     step = "prepare"
     try:
         os.setsid()
-        moved = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _ABOVE) for descriptor in inherited]
-        gate = fcntl.fcntl(gate, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
-        verdict = fcntl.fcntl(verdict, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
+        moved = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, ABOVE) for descriptor in inherited]
+        gate = fcntl.fcntl(gate, fcntl.F_DUPFD_CLOEXEC, ABOVE)
+        verdict = fcntl.fcntl(verdict, fcntl.F_DUPFD_CLOEXEC, ABOVE)
         for place, descriptor in enumerate(moved):
             os.dup2(descriptor, place)
         # An end of the gate held here would hide the keeper's death.

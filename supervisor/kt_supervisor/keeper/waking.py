@@ -14,6 +14,7 @@ from kt_supervisor.keeper import listener, loop, places, spawn, specification, s
 PATIENCE_S = 5.0
 FIRST_DELAY_S = 0.2
 LONGEST_DELAY_S = 30.0
+STABLE_S = 10.0
 
 
 class Waking:
@@ -26,17 +27,24 @@ class Waking:
         self._spec = spec
         self._note = note
         self._delay_s = FIRST_DELAY_S
+        self._arrived_s: float | None = None
         self._turn: int | None = None
         self._timer: loop.Timer | None = events.after(PATIENCE_S, self._attempt)
 
     def arrived(self) -> None:
         """An engine said hello."""
         self.quit()
-        self._delay_s = FIRST_DELAY_S
+        if self._arrived_s is None:
+            self._arrived_s = self._loop.now_s()
 
     def left(self) -> None:
         """The last engine's connection ended."""
         self.quit()
+        if self._arrived_s is not None and self._loop.now_s() - self._arrived_s >= STABLE_S:
+            self._delay_s = (
+                FIRST_DELAY_S  # one that dies at once, again and again, is not started faster for it
+            )
+        self._arrived_s = None
         self._wait()
 
     def quit(self) -> None:

@@ -80,12 +80,12 @@ class Run:
         self.state = layout.StateLayout(state_dir)
         self.files = self.state.run(run_id)
         self.process = process
-        self._peers: list[Peer] = []
+        self.peers: list[Peer] = []
 
     def peer(self) -> Peer:
         until(lambda: self.files.socket.exists() or self.process.poll() is not None)
         peer = Peer(self.files.socket)
-        self._peers.append(peer)
+        self.peers.append(peer)
         return peer
 
     def engine(self) -> Peer:
@@ -113,13 +113,19 @@ class Run:
         until(lambda: self.files.record.exists())
         return int(json.loads(self.files.record.read_bytes())["agent_pid"])
 
+    def running(self) -> int:
+        """Wait until the agent was exec'd, and return its pid."""
+        peer = self.peer()
+        until(lambda: peer.ask(op="status")["phase"] == "running")
+        return self.agent_pid()
+
     def release(self) -> int:
         """Let the keeper go, and return its exit status."""
         self.peer().ask(op="release")
         return self.process.wait(DEADLINE_S)
 
     def end(self) -> None:
-        for peer in self._peers:
+        for peer in self.peers:
             peer.close()
         if self.process.poll() is None and self.files.socket.exists():
             try:

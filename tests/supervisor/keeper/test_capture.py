@@ -208,7 +208,10 @@ def test_a_copier_without_a_pipe_has_nothing_to_drain(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     copier = capture.Copier(
-        loop.Loop(), capture.Segments("out", limit_bytes=10), copied=lambda: None, note=lambda _: None
+        loop.Loop(failed=lambda _: None),
+        capture.Segments("out", limit_bytes=10),
+        copied=lambda: None,
+        note=lambda _: None,
     )
 
     assert copier.drain(100)

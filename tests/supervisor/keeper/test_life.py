@@ -1,8 +1,13 @@
 """From borrowing to exit: what is recorded is exactly what happened."""
 
+import json
 import os
+import select
+import shutil
 import signal
+import socket
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tests.supervisor.keeper import conftest
@@ -73,6 +78,45 @@ def test_a_killed_keeper_ends_no_agent_and_a_stop_needs_another_hand(
     os.close(writer)
 
 
+def test_whoever_holds_the_spare_ends_saves_the_agent_of_a_killed_keeper_from_a_broken_pipe(
+    start: Start, doomed: Callable[[int], int]
+) -> None:
+    run = start(["/bin/sh", "-c", "echo ready; read x; echo $x"], interactive=True)
+    run.said(b"ready\n")
+    doomed(run.agent_pid())
+    writer = os.open(run.files.stdin, os.O_RDWR)
+    peer = run.peer()
+    peer.stream.sendall(b'{"op": "spares"}\n')
+    answer, spares, _, _ = socket.recv_fds(peer.stream, 4096, 4)
+    assert json.loads(answer) == {"ok": True, "streams": ["out", "err"]}
+
+    run.process.kill()
+    run.process.wait()
+    os.write(writer, b"still heard\n")
+
+    select.select([spares[0]], [], [], conftest.DEADLINE_S)
+    assert os.read(spares[0], 100) == b"still heard\n"
+    for descriptor in (writer, *spares):
+        os.close(descriptor)
+
+
+def test_a_deleted_folder_ends_in_no_record_and_no_keeper_for_ever(start: Start) -> None:
+    run = start(["/bin/sh", "-c", "read x; exit 3"], interactive=True)
+    engine = run.engine()
+    run.running()
+    writer = os.open(run.files.stdin, os.O_RDWR)
+
+    shutil.rmtree(run.files.root)
+    os.write(writer, b"\n")
+
+    assert engine.event("exited")["code"] == 3
+    engine.close()
+    for peer in run.peers:
+        peer.close()
+    assert run.process.wait(conftest.DEADLINE_S) == 0
+    os.close(writer)
+
+
 def test_zombies_of_the_agents_orphans_do_not_pile_up(start: Start) -> None:
     code = (
         "import os, sys\n"
@@ -87,9 +131,9 @@ def test_zombies_of_the_agents_orphans_do_not_pile_up(start: Start) -> None:
     )
     run = start(conftest.python(code), interactive=True)
     run.said(b"ready\n")
-    children = f"/proc/{run.process.pid}/task/{run.process.pid}/children"
+    children = Path(f"/proc/{run.process.pid}/task/{run.process.pid}/children")
 
-    conftest.until(lambda: len(open(children).read().split()) == 1)
+    conftest.until(lambda: len(children.read_text().split()) == 1)
 
     assert conftest.alive(run.agent_pid())
 

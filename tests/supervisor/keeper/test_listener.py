@@ -4,8 +4,6 @@ import json
 import os
 import select
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -76,7 +74,7 @@ def test_connections_wait_while_the_gateway_is_dead_and_the_next_one_serves_them
 ) -> None:
     run = start(["/bin/sleep", "1000"], lend_from=str(gateway.path))
     gateway.serve()
-    run.agent_pid()
+    run.running()
     gateway.die()
     client = call(gateway.port)
     client.sendall(b"queued")
@@ -93,7 +91,7 @@ def test_connections_wait_while_the_gateway_is_dead_and_the_next_one_serves_them
 def test_a_long_absence_resets_the_queued_until_a_gateway_borrows(start: Start, gateway: Gateway) -> None:
     run = start(["/bin/sleep", "1000"], lend_from=str(gateway.path), gateway_grace_s=0.05)
     gateway.serve()
-    run.agent_pid()
+    run.running()
     gateway.die()
     client = call(gateway.port)
 
@@ -119,7 +117,7 @@ def test_a_long_absence_resets_the_queued_until_a_gateway_borrows(start: Start, 
 def test_a_gateway_that_overlaps_its_predecessor_starts_no_grace(start: Start, gateway: Gateway) -> None:
     run = start(["/bin/sleep", "1000"], lend_from=str(gateway.path), gateway_grace_s=0)
     gateway.serve()
-    run.agent_pid()
+    run.running()
     listener, lender = lending.borrow(run.files.socket, "instance-1")
     peer = run.peer()
 
@@ -138,7 +136,7 @@ def test_a_gateway_that_overlaps_its_predecessor_starts_no_grace(start: Start, g
 def test_another_instances_socket_is_refused(start: Start, gateway: Gateway, instance: object) -> None:
     run = start(["/bin/sleep", "1000"], lend_from=str(gateway.path))
     gateway.serve()
-    run.agent_pid()
+    run.running()
 
     answer = run.peer().ask(op="lend", instance=instance)
 
@@ -148,7 +146,7 @@ def test_another_instances_socket_is_refused(start: Start, gateway: Gateway, ins
 
 def test_without_a_socket_there_is_none_to_lend(start: Start) -> None:
     run = start(["/bin/sleep", "1000"])
-    run.agent_pid()
+    run.running()
 
     with pytest.raises(lending.LendingRefused, match="no listening socket"):
         lending.borrow(run.files.socket, "instance-1")
@@ -264,4 +262,3 @@ def test_the_agent_does_not_hold_the_listening_socket(start: Start, gateway: Gat
     run.ended()
 
     assert run.output() == b"[0, 1, 2, 3, 4]\n"
-    assert subprocess.run([sys.executable, "-c", ""], check=True).returncode == 0

@@ -1,6 +1,7 @@
 """The same file runs from a checkout and from an installed wheel."""
 
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +32,7 @@ def test_replacing_its_files_while_it_runs_changes_nothing(start: Start, tmp_pat
         segment_limit_bytes=2,
     )
     engine = run.engine()
-    run.agent_pid()
+    run.running()
 
     shutil.rmtree(site)
     run.peer().ask(op="nonsense")
@@ -45,17 +46,6 @@ def test_replacing_its_files_while_it_runs_changes_nothing(start: Start, tmp_pat
 
 
 def test_it_loads_neither_site_packages_nor_what_makes_it_heavy() -> None:
-    import subprocess
-
-    code = (
-        "import sys\n"
-        f"sys.argv = [{str(conftest.MAIN)!r}]\n"
-        "import runpy\n"
-        f"runpy.run_path({str(conftest.MAIN)!r}, run_name='loaded')\n"
-        "heavy = 'pathlib dataclasses typing tempfile inspect asyncio subprocess threading logging'.split()\n"
-        "print([name for name in heavy if name in sys.modules])\n"
-    )
-    # runpy brings some of these along itself, so the file is executed plainly.
     code = (
         "import sys\n"
         f"__file__ = {str(conftest.MAIN)!r}\n"

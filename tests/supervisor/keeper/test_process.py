@@ -87,13 +87,13 @@ def test_the_keeper_leads_a_session_and_holds_nothing_of_its_starter(start: Star
     process.stdin.write(data)
     process.stdin.close()
     try:
-        run.agent_pid()
-        held = [os.readlink(path) for path in Path(f"/proc/{process.pid}/fd").iterdir()]
+        run.running()
+        held = [str(path.readlink()) for path in Path(f"/proc/{process.pid}/fd").iterdir()]
 
         assert os.getsid(process.pid) == process.pid
         assert str(tmp_path / "leak") not in held
         assert str(tmp_path / "runs/r/lock") in held
-        assert os.readlink(f"/proc/{process.pid}/cwd") == str(tmp_path / "runs/r")
+        assert Path(f"/proc/{process.pid}/cwd").readlink() == tmp_path / "runs/r"
     finally:
         run.end()
         os.close(leaked)
@@ -115,14 +115,11 @@ def test_the_environment_of_the_agent_cannot_be_read_from_the_keeper_by_another_
     if os.getuid():
         pytest.skip("looking as another user takes root")
     run = start(["/bin/sleep", "1000"])
-    run.agent_pid()
+    run.running()
 
-    looked = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", "import os, sys; os.setuid(65534); open(sys.argv[1], 'rb').read()"]
-        + [f"/proc/{run.process.pid}/environ"],
-        capture_output=True,
-        check=False,
-    )
+    environ = Path(f"/proc/{run.process.pid}/environ")
+    code = "import os, sys; os.setuid(65534); open(sys.argv[1], 'rb').read()"
+
+    looked = subprocess.run([*conftest.python(code), str(environ)], capture_output=True, check=False)
 
     assert b"PermissionError" in looked.stderr
-    assert os.stat(f"/proc/{run.process.pid}/environ").st_uid == 0

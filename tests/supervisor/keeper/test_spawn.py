@@ -127,7 +127,7 @@ def test_an_uninteractive_agent_reads_the_end_at_once(start: Start) -> None:
 
 def test_standard_input_stays_open_when_writers_come_and_go(start: Start) -> None:
     run = start(["/bin/sh", "-c", "while read line; do echo got $line; done"], interactive=True)
-    run.agent_pid()
+    run.running()
     conftest.until(run.files.stdin.exists)
     assert run.files.stdin.stat().st_mode & 0o777 == 0o600
 

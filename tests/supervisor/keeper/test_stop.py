@@ -23,7 +23,7 @@ def stopped(run: conftest.Run, timeout_s: float) -> dict[str, object]:
 
 def test_an_agent_that_heeds_term_ends_by_it_unforced(start: Start) -> None:
     run = start(["/bin/sleep", "1000"])
-    run.agent_pid()
+    run.running()
 
     record = stopped(run, 20)
 
@@ -85,6 +85,19 @@ def test_a_stopped_process_hears_term_because_cont_follows(start: Start) -> None
 
     assert record["code"] == 6
     assert run.output() == b"ready\nheard\n"
+
+
+def test_a_stopped_member_hears_term_although_its_leader_is_gone_by_then(start: Start) -> None:
+    member = "import os, signal, sys\nsignal.signal(15, lambda *_: (os.write(1, b'heard'), os._exit(0)))\n"
+    member += "print('ready', os.getpid(), flush=True)\nwhile True: signal.pause()\n"
+    run = start(["/bin/sh", "-c", '"$@" & exec sleep 1000', "sh", *conftest.python(member)])
+    conftest.until(lambda: run.output().endswith(b"\n"))
+    os.kill(int(run.output().split()[1]), signal.SIGSTOP)
+
+    record = stopped(run, 20)
+
+    assert (record["signal"], record["forced"]) == (signal.SIGTERM, False)
+    assert run.output().endswith(b"heard")
 
 
 @pytest.mark.parametrize("timeout_s", [0, 20])
@@ -174,7 +187,7 @@ def test_a_stop_while_the_agent_is_being_born_ends_it(start: Start) -> None:
 
 def test_the_keepers_own_term_is_a_stop_and_hangups_and_interrupts_are_nothing(start: Start) -> None:
     run = start(["/bin/sleep", "1000"])
-    run.agent_pid()
+    run.running()
     engine = run.engine()
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGUSR1):
         run.process.send_signal(number)

@@ -59,7 +59,7 @@ def reaped(pid: int) -> None:
 def test_an_engine_that_leaves_is_started_again_and_comes_back(start: Start, tmp_path: Path) -> None:
     engines = Engines(tmp_path / "state", tmp_path / "state/runs/run-0/keeper.sock")
     run = start(["/bin/sleep", "1000"], engine_command=engines.command, engine_env={"ENGINE": "of test"})
-    run.agent_pid()
+    run.running()
 
     run.engine().close()
     conftest.until((tmp_path / "state/greeted").exists)
@@ -85,7 +85,7 @@ def test_an_engine_that_leaves_is_started_again_and_comes_back(start: Start, tmp
 def test_an_engine_is_no_part_of_the_agents_tree(start: Start, tmp_path: Path) -> None:
     engines = Engines(tmp_path / "state", tmp_path / "state/runs/run-0/keeper.sock")
     run = start(["/bin/sleep", "1000"], engine_command=engines.command)
-    run.agent_pid()
+    run.running()
     run.engine().close()
     conftest.until((tmp_path / "state/greeted").exists)
     engine = run.engine()
@@ -147,7 +147,7 @@ def test_an_engine_that_answers_on_its_socket_is_not_started_again(start: Start,
 def test_while_another_keeper_wakes_the_engine_this_one_waits(start: Start, tmp_path: Path) -> None:
     engines = Engines(tmp_path / "state", None)
     run = start(["/bin/sleep", "1000"], engine_command=engines.command)
-    run.agent_pid()
+    run.running()
     with run.state.engine_waking.open("wb") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         witness = start(["/bin/sleep", "1000"], engine_command=["/bin/false"], state_dir=tmp_path / "other")
@@ -165,7 +165,7 @@ def test_an_engine_that_cannot_be_started_is_noted_and_tried_again(
     start: Start, tmp_path: Path, command: list[str]
 ) -> None:
     run = start(["/bin/sleep", "1000"], engine_command=command)
-    run.agent_pid()
+    run.running()
 
     run.engine().close()
     conftest.until(
