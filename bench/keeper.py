@@ -108,7 +108,7 @@ def measure_start(state: Path, rounds: int) -> None:
             times_s.append(time.perf_counter() - begin_s)
         keeper.wait(DEADLINE_S)
     print(
-        f"start    {sorted(times_s)[rounds // 2] * 1000:.0f} ms median, spawn to the record of its exit, {rounds} rounds"
+        f"start    {sorted(times_s)[rounds // 2] * 1000:.0f} ms median from spawn to exit record, {rounds} rounds"
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
 _PAUSE_AFTER_FAILURE_S = 0.05
+_LONGEST_WAIT_S = 3600.0  # epoll_wait(2) counts milliseconds in an int
 
 
 def wall_ns() -> int:
@@ -95,7 +96,7 @@ class Loop:
     def _patience_s(self) -> float | None:
         while self._timers and self._timers[0].callback is None:
             heapq.heappop(self._timers)
-        return max(0.0, self._timers[0].due_s - self.now_s()) if self._timers else None
+        return min(max(0.0, self._timers[0].due_s - self.now_s()), _LONGEST_WAIT_S) if self._timers else None
 
     def _fire(self) -> None:
         now_s = self.now_s()

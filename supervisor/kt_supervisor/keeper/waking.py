@@ -6,6 +6,7 @@ for different times (by pid), look whether the engine answers already, and one a
 
 import fcntl
 import os
+import signal
 import socket
 from collections.abc import Callable
 
@@ -111,24 +112,37 @@ def start_detached(spec: specification.Specification) -> None:
     Raises:
         OSError: no processes left.
     """
-    pid = system.fork_sibling()
-    if pid == 0:
-        _become_engine(spec)
-    if pid is None:
-        _start_orphan(spec)
+    # Until it has handlers of its own, a signal to the newcomer would be written into our pipe.
+    masked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        pid = system.fork_sibling()
+        if pid == 0:
+            _become_engine(spec)
+        if pid is None:
+            _start_orphan(spec)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, masked)
 
 
 def _start_orphan(spec: specification.Specification) -> None:
     # For a moment orphans of the agent, too, go to init: the price where clone(2) is not at hand.
     was_subreaper = system.become_subreaper(False)
-    pid = os.fork()
-    if not pid:
-        if os.fork():
-            os._exit(0)
-        _become_engine(spec)
-    os.waitpid(pid, 0)
-    if was_subreaper:
-        system.become_subreaper(True)
+    try:
+        pid = os.fork()
+        if not pid:
+            _leave_behind(spec)
+        os.waitpid(pid, 0)
+    finally:
+        if was_subreaper:
+            system.become_subreaper(True)
+
+
+def _leave_behind(spec: specification.Specification) -> None:
+    try:
+        if not os.fork():
+            _become_engine(spec)
+    finally:
+        os._exit(0)
 
 
 def _become_engine(spec: specification.Specification) -> None:

@@ -161,6 +161,33 @@ def test_a_full_disk_makes_the_agent_wait_and_loses_nothing(start: Start, tmp_pa
         subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
+def test_a_run_that_begins_on_a_full_disk_is_recorded_as_not_started_once_there_is_room(
+    start: Start, tmp_path: Path
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(disk)]
+    if os.getuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small tmpfs takes root on Linux")
+    try:
+        ballast = disk / "ballast"
+        with pytest.raises(OSError), ballast.open("wb", buffering=0) as file:
+            while file.write(b"b" * 4096):
+                pass
+        run = start(["/bin/touch", str(tmp_path / "never")], state_dir=disk)
+        engine = run.engine()
+        assert run.hello["phase"] in ("spawning", "stopping")
+
+        ballast.unlink()
+        record = run.ended(engine)
+
+        assert "record could not be written" in record["spawn_error"]
+        assert not (tmp_path / "never").exists()
+        run.end()
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
 def test_a_segment_that_meets_a_file_size_limit_continues_in_the_next(tmp_path: Path) -> None:
     code = (
         "import os, resource, signal\n"

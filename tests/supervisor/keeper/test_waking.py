@@ -3,6 +3,7 @@
 import fcntl
 import os
 import socket
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -158,6 +159,33 @@ def test_while_another_keeper_wakes_the_engine_this_one_waits(start: Start, tmp_
 
     conftest.until(lambda: len(engines.lines()) == 1)
     reaped(engines.pids()[0])
+
+
+def test_where_the_kernel_makes_no_siblings_the_engine_is_an_orphan(tmp_path: Path) -> None:
+    """The way of macOS, walked here by a subreaper: the engine goes to its parent's reaper, and no zombie stays."""
+    code = (
+        "import os, sys\n"
+        "from kt_supervisor.keeper import specification, system, waking\n"
+        "fields = dict.fromkeys(('run_id', 'instance_id', 'name', 'cwd'), 'x')\n"
+        "fields |= dict(protocol=1, state_dir=sys.argv[1], argv=['x'], env={}, engine_env={})\n"
+        "fields |= dict(engine_command=sys.argv[2:])\n"
+        "system.become_subreaper(True)\n"
+        "waking._start_orphan(specification.Specification(fields))\n"
+        "try: print(os.waitpid(-1, os.WNOHANG))\n"
+        "except ChildProcessError: print('childless')\n"
+    )
+    paths = os.pathsep.join(str(conftest.REPOSITORY / room) for room in ("supervisor", "ledger"))
+    engine = ["/bin/sh", "-c", f"echo $$ >{tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid"]
+
+    ended = subprocess.run(
+        [sys.executable, "-S", "-c", code, str(tmp_path), *engine],
+        env={"PYTHONPATH": paths, "PATH": os.environ["PATH"]},
+        capture_output=True,
+        check=True,
+    )
+
+    assert ended.stdout == b"childless\n"
+    conftest.until((tmp_path / "pid").exists)
 
 
 @pytest.mark.parametrize("command", [["/no/such/engine"], ["/etc/passwd"]])
