@@ -4,11 +4,16 @@ Started as `python -I -S <this folder>/__main__.py`, in a session of its own, wi
 protocol 1) on standard input, which the engine then closes:
 
     {protocol, run_id, instance_id, name, state_dir, argv, env, cwd, interactive,
-     engine_command, engine_env, lend_from, segment_limit_bytes, umask?, gateway_grace_s?, sweep_grace_s?,
-     engine_wait_s?}   (`spec.Spec` makes it and has the defaults)
+     engine_command, engine_env, lend_from, segment_limit_bytes, gateway_grace_s?, sweep_grace_s?}
 
-`argv[0]` is already an absolute path. `lend_from` is the gateway's lend socket or null: the keeper borrows the
-instance's listening socket there before it spawns the agent. Nothing of the specification is written to disk.
+`specification.build` makes it. `argv[0]` is already an absolute path. `lend_from` is the gateway's lend socket or null:
+the keeper borrows the instance's listening socket there before it spawns the agent. `gateway_grace_s` (60): how long
+connections may queue while no gateway uses that socket, before they are reset. `sweep_grace_s` (1): how long what is
+left of the tree may take to end once the agent has ended by itself. Nothing of the specification is written to disk.
+
+The folder `runs/<run id>/` exists (0700) before. The keeper ends with 0, or at once with 2 (specification or folder
+unusable) or 3 (the Run's lock is taken), the reason then on its standard error. The agent gets descriptors 0, 1, 2 and,
+as 3, the Run's lock.
 
 Files, all in `runs/<run id>/` (`kt_ledger.layout`):
 
@@ -19,7 +24,7 @@ Files, all in `runs/<run id>/` (`kt_ledger.layout`):
 
 `run.json` is there before the agent's first instruction; after a failed exec it stands beside an `exit.json` with
 `spawn_error`, a sentence. `exit.json` appears atomically, after both streams have been drained and the tree is empty
-(or its survivors are named); the ends of both logs are in it.
+(or its survivors are named); the ends of both logs are in it. `forced`: something had to be killed.
 
 Control: `keeper.sock`, lines of JSON. Any connection may ask:
 
@@ -28,9 +33,15 @@ Control: `keeper.sock`, lines of JSON. Any connection may ask:
     {"op": "hello", "protocol": 1}          -> the answer of status; this connection is then the engine's: the keeper
                                                sends {"event": "output"} after it copied output (at most one per 20 ms),
                                                {"event": "started"}, {"event": "exited", ...exit.json} on it
+                                               (also right after this answer, when the Run has ended before)
+    {"op": "spares"}                        -> {ok, streams: ["out", "err"]} with the open read ends of these attached
+                                               (SCM_RIGHTS, non-blocking, shared): while somebody holds them, an agent
+                                               whose keeper was killed gets no EPIPE. Read them only once it is dead
     {"op": "stop", "timeout_s": S}          -> {ok}; TERM to the group, CONT, wait until the tree is empty, then KILL
                                                until two scans find nothing; the result is in the exited event
     {"op": "release"}                       -> {ok}; after `exited`, the engine has folded everything: the keeper may go
+
+Anything else is answered {ok: false, error}; after a line that is no request the connection is closed.
 
 phase is "borrowing", "spawning", "running", "stopping" or "exited". When the engine's connection ends, or none has come
 for five seconds, and `engine.stopped` does not exist, the keeper starts the engine with `engine_command` (back-off

@@ -1,19 +1,17 @@
-"""Run the keeper of one Run; started by the engine as `python -I -S <this file>`, specification on standard input."""
+"""`python -I -S <this file>`: the keeper, from a source checkout or an installed wheel alike.
+
+Neither site-packages nor the working directory is on the path: what is needed is found from this file's own place.
+"""
 
 import sys
-from pathlib import Path
 
+_KEEPER = __file__.rpartition("/")[0]
+_HOME = _KEEPER.rpartition("/")[0].rpartition("/")[
+    0
+]  # holds kt_supervisor: site-packages, or <repository>/supervisor
+sys.path[:0] = [_HOME, _HOME.rpartition("/")[0] + "/ledger"]
 
-def _find_rooms() -> None:
-    """Make `kt_supervisor` and `kt_ledger` importable without site-packages: in a checkout they lie apart."""
-    package_root = Path(__file__).resolve().parents[2]
-    sys.path.insert(0, str(package_root))
-    if not (package_root / "kt_ledger").is_dir():
-        sys.path.insert(1, str(package_root.parent / "ledger"))
-
+from kt_supervisor.keeper import process  # noqa: E402 - the path comes first
 
 if __name__ == "__main__":
-    _find_rooms()
-    from kt_supervisor.keeper import entry
-
-    sys.exit(entry.main())
+    sys.exit(process.main())

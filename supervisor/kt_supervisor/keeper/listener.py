@@ -1,99 +1,205 @@
-"""The second reference to the instance's listening socket: kept while the agent lives, lent to the next gateway.
+"""The instance's listening socket: borrowed before the agent starts, lent to each next gateway, never closed before us.
 
-Where no gateway uses it for longer than the grace, queued connections are accepted and reset, so that an agent fails
-instead of hanging; the next borrower ends that.
+While no gateway is there, connections queue in the kernel, so a short absence refuses nobody. After a long one the
+queued are reset, since they would otherwise hang for as long as their own timeouts allow.
 """
 
-import contextlib
-import selectors
+import json
+import os
 import socket
 import struct
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
-from kt_ledger import lending
-from kt_supervisor.keeper.control import Connection
+from kt_supervisor.keeper import control, loop
 
-_RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER on, zero seconds: close() sends RST (socket(7))
+BORROW_TIMEOUT_S = 5.0
+_RETRY_S = 0.05
+_MAX_ANSWER_BYTES = 4096
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER with 0 seconds (socket(7)): close() sends RST
 
 
-class KeptListener:
-    """One borrowed socket; `in_use` while a gateway is known to serve it."""
+class Borrowing:
+    """Asks a lender (`kt_ledger.lending`) without ever blocking the keeper.
+
+    Exactly one of `done(listener, connection to the lender)` and `failed(why)` is called, unless `cancel` comes first.
+    """
 
     def __init__(
         self,
-        borrowed: socket.socket,
-        lender: socket.socket,
-        selector: selectors.BaseSelector,
+        events: loop.Loop,
+        path: str,
+        instance_id: str,
         *,
-        grace_s: float,
+        done: Callable[[socket.socket, socket.socket], None],
+        failed: Callable[[str], None],
     ) -> None:
-        self._listener = borrowed
-        self._listener.setblocking(False)
-        self._selector = selector
+        self._loop = events
+        self._path = path
+        self._request = json.dumps({"op": "lend", "instance": instance_id}).encode() + b"\n"
+        self._done = done
+        self._failed = failed
+        self._answer = b""
+        self._received: list[int] = []
+        self._stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._stream.setblocking(False)
+        self._limit = events.after(BORROW_TIMEOUT_S, self._too_late)
+        self._retry: loop.Timer | None = events.after(0, self._connect)
+
+    def cancel(self) -> None:
+        """Give up silently."""
+        self._release()
+        self._loop.unwatch(self._stream.fileno())
+        self._stream.close()
+        for descriptor in self._received:
+            os.close(descriptor)
+        self._received = []
+
+    def _connect(self) -> None:
+        try:
+            connect(self._stream, self._path)
+            self._stream.send(self._request)
+        except BlockingIOError:  # its queue is full (unix(7)): it is alive and busy
+            self._retry = self._loop.after(_RETRY_S, self._connect)
+            return
+        except OSError as error:
+            self._fail(str(error))
+            return
+        self._loop.watch(self._stream.fileno(), self._read)
+
+    def _read(self, _events: int) -> None:
+        try:
+            data, received, _, _ = socket.recv_fds(self._stream, _MAX_ANSWER_BYTES, 4)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._fail(str(error))
+            return
+        self._received += received
+        self._answer += data
+        if not data or self._answer.endswith(b"\n") or len(self._answer) >= _MAX_ANSWER_BYTES:
+            self._judge()
+
+    def _judge(self) -> None:
+        try:
+            answer = json.loads(self._answer)
+            accepted = answer.get("ok") is True
+            why = str(answer.get("error", "none was attached"))
+        except (ValueError, AttributeError, RecursionError):
+            accepted, why = False, f"got {self._answer[:80]!r}, wanted one line of JSON"
+        if not accepted or not self._received:
+            self._fail(why)
+            return
+        try:
+            listener = socket.socket(fileno=self._received[0])
+        except OSError as error:
+            self._fail(f"what was lent is no socket: {error}")
+            return
+        del self._received[0]
+        for spare in self._received:
+            os.close(spare)
+        self._release()
+        self._loop.unwatch(self._stream.fileno())
+        self._done(listener, self._stream)
+
+    def _too_late(self) -> None:
+        self._fail(f"no answer within {BORROW_TIMEOUT_S:g} s")
+
+    def _fail(self, why: str) -> None:
+        self.cancel()
+        self._failed(f"no listening socket from {self._path}: {why}; wanted a gateway that lends it")
+
+    def _release(self) -> None:
+        self._limit.cancel()
+        if self._retry is not None:
+            self._retry.cancel()
+
+
+class Kept:
+    """The listening socket, and who uses it: the lender at first, later whoever borrowed it here."""
+
+    def __init__(
+        self, events: loop.Loop, listener: socket.socket, *, grace_s: float, note: Callable[[str], None]
+    ) -> None:
+        self._loop = events
+        self._listener = listener
         self._grace_s = grace_s
-        self._users: set[object] = {lender}
-        self._resets_at_s: float | None = None
+        self._note = note
+        self._users: set[object] = set()
+        self._timer: loop.Timer | None = None
         self._resetting = False
-        self._now_s = 0.0
-        lender.setblocking(False)
-        selector.register(lender, selectors.EVENT_READ, lambda: self._lender_spoke(lender))
 
-    def lend(self, connection: Connection) -> None:
-        """Hand a duplicate to the borrower on `connection`, who keeps the connection while it serves."""
-        lending.lend(connection.socket, self._listener)
-        self._users.add(connection)
-        connection.on_close = lambda: self._user_left(connection)
-        self._resets_at_s = None
-        self._stop_resetting()
+    def used_by_lender(self, stream: socket.socket) -> None:
+        """Watch the connection to the one that lent it: its end is the gateway's end."""
+        self._users.add(stream)
 
-    def deadline_s(self) -> float | None:
-        """Return when `tick` is wanted; None while a gateway serves."""
-        return None if self._resetting else self._resets_at_s
-
-    def tick(self, now_s: float) -> None:
-        """Let time pass."""
-        self._now_s = now_s
-        if self._resets_at_s is not None and now_s >= self._resets_at_s and not self._resetting:
-            self._resetting = True
-            self._selector.register(self._listener, selectors.EVENT_READ, self._reset_one)
-
-    def close(self) -> None:
-        """Give the socket up."""
-        self._stop_resetting()
-        self._listener.close()
-
-    def _lender_spoke(self, lender: socket.socket) -> None:
-        with contextlib.suppress(BlockingIOError):
+        def ready(_events: int) -> None:
             try:
-                data = lender.recv(256)
-            except ConnectionError:
-                data = b""
-            if not data:
-                self._selector.unregister(lender)
-                lender.close()
-                self._user_left(lender)
+                if stream.recv(_MAX_ANSWER_BYTES):
+                    return
+            except BlockingIOError:
+                return
+            except OSError:
+                pass
+            self._loop.unwatch(stream.fileno())
+            stream.close()
+            self.left(stream)
 
-    def _user_left(self, user: object) -> None:
+        self._loop.watch(stream.fileno(), ready)
+
+    def lend(self, connection: control.Connection) -> None:
+        """Answer a borrower with the socket; it uses it until its connection ends.
+
+        Raises:
+            OSError: it could not be sent.
+        """
+        connection.send_descriptors({"ok": True}, [self._listener.fileno()])
+        self._stop_resetting()
+        self._users.add(connection)
+
+    def left(self, user: object) -> None:
+        """Say that a user's connection ended; unknown ones are ignored."""
+        if user not in self._users:
+            return
         self._users.discard(user)
         if not self._users:
-            self._resets_at_s = self._now_s + self._grace_s
+            self._note("no gateway uses the listening socket")
+            self._timer = self._loop.after(self._grace_s, self._start_resetting)
 
-    def _reset_one(self) -> None:
+    def _start_resetting(self) -> None:
+        self._timer = None
+        self._resetting = True
+        self._note(f"no gateway for {self._grace_s:g} s: connections are reset until one comes")
+        self._listener.setblocking(False)
+        self._loop.watch(self._listener.fileno(), self._reset_one)
+
+    def _reset_one(self, _events: int) -> None:
         try:
-            peer, _ = self._listener.accept()
+            client, _ = self._listener.accept()
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+            client.close()
         except OSError:
-            return
-        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-        peer.close()
+            pass  # it left by itself, or descriptors are short: the next round sees
 
     def _stop_resetting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self._resetting:
             self._resetting = False
-            self._selector.unregister(self._listener)
+            self._loop.unwatch(self._listener.fileno())
 
 
-def borrow(path: str, instance_id: str, selector: selectors.BaseSelector, **options: Any) -> KeptListener:
-    """Borrow an instance's listener from the gateway at `path`; raises `lending.LendingRefused`."""
-    listener, lender = lending.borrow(Path(path), instance_id)
-    return KeptListener(listener, lender, selector, **options)
+def connect(stream: socket.socket, path: str) -> None:
+    """Connect to a Unix socket at a path of any length, by visiting its folder: one thread, so nobody notices.
+
+    Raises:
+        OSError: as `socket.connect`.
+    """
+    folder, _, name = path.rpartition("/")
+    here = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.chdir(folder or "/")
+        stream.connect(name)
+    finally:
+        os.fchdir(here)
+        os.close(here)

@@ -1,168 +1,202 @@
-"""A real keeper process, its specification, and a view of its socket and files."""
+"""Real keepers with real agents, each in a state directory of its own, and nothing left behind."""
 
 import json
 import os
-import selectors
+import select
+import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kt_ledger import unix_socket
-from kt_supervisor import keeper as keeper_package
-from kt_supervisor.keeper.spec import Spec
+from kt_ledger import layout, unix_socket
+from kt_supervisor.keeper import proctree, specification
 
-MAIN = Path(keeper_package.__file__).parent / "__main__.py"
 DEADLINE_S = 20.0
+REPOSITORY = Path(__file__).parents[3]
+MAIN = REPOSITORY / "supervisor" / "kt_supervisor" / "keeper" / "__main__.py"
 
 
-@dataclass
-class Kept:
-    """One Run under a keeper."""
+def until(claim: Callable[[], object], *, deadline_s: float = DEADLINE_S) -> None:
+    """Return once `claim()` is true; fail when it is not in time."""
+    end_s = time.monotonic() + deadline_s
+    while not claim():
+        assert time.monotonic() < end_s, f"not in {deadline_s} s: {claim}"
+        select.select([], [], [], 0.005)
 
-    spec: Spec
-    process: subprocess.Popen[bytes]
-    events: list[dict[str, Any]] = field(default_factory=list)
-    connection: socket.socket | None = None
-    _rest: bytes = b""
 
-    @property
-    def files(self) -> Any:
-        return self.spec.files
+class Peer:
+    """A connection to a keeper."""
 
-    def connect(self) -> socket.socket:
-        ends = time.monotonic() + DEADLINE_S
+    def __init__(self, path: Path) -> None:
+        self.stream = socket.socket(socket.AF_UNIX)
+        self.stream.settimeout(DEADLINE_S)
+        unix_socket.connect(self.stream, path)
+        self._lines = self.stream.makefile("rb")
+
+    def ask(self, **request: object) -> dict[str, Any]:
+        """Return the answer; events that come before it are dropped."""
+        self.stream.sendall(json.dumps(request).encode() + b"\n")
         while True:
-            peer = socket.socket(socket.AF_UNIX)
-            peer.settimeout(DEADLINE_S)
-            try:
-                unix_socket.connect(peer, self.files.socket)
-                return peer
-            except OSError:
-                peer.close()
-                assert time.monotonic() < ends, "no keeper socket"
-                assert self.process.poll() is None, "the keeper left"
-                select_for(0.01)
+            answer = self.line()
+            if "event" not in answer:
+                return answer
 
-    def hello(self) -> dict[str, Any]:
-        self.connection = self.connect()
-        return self.ask(op="hello", protocol=1)
+    def line(self) -> dict[str, Any]:
+        line = self._lines.readline()
+        assert line, "the keeper closed the connection"
+        answer = json.loads(line)
+        assert isinstance(answer, dict)
+        return answer
 
-    def ask(self, **request: Any) -> dict[str, Any]:
-        assert self.connection
-        self.connection.sendall(json.dumps(request).encode() + b"\n")
-        return self.read(lambda message: "ok" in message)
-
-    def read(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        assert self.connection
-        for message in self.events:
-            if wanted(message):
-                return message
+    def event(self, name: str) -> dict[str, Any]:
         while True:
-            while b"\n" not in self._rest:
-                data = self.connection.recv(65536)
-                assert data, "the keeper closed the connection"
-                self._rest += data
-            line, _, self._rest = self._rest.partition(b"\n")
-            message = json.loads(line)
-            if "event" in message:
-                self.events.append(message)
-            if wanted(message):
-                return message
+            answer = self.line()
+            if answer.get("event") == name:
+                return answer
 
-    def ready(self) -> None:
-        """Wait for the agent's first word."""
-        eventually(lambda: self.output() or None, what="output")
+    def closed(self) -> bool:
+        try:
+            while self._lines.readline():
+                pass
+        except ConnectionResetError:
+            pass
+        return True
 
-    def exited(self) -> dict[str, Any]:
-        return self.read(lambda message: message.get("event") == "exited")
+    def close(self) -> None:
+        self._lines.close()
+        self.stream.close()
 
-    def exit_record(self) -> dict[str, Any]:
-        """How it ended, for a keeper that may have left before anybody said hello."""
-        assert self.process.wait(DEADLINE_S) == 0
-        found: dict[str, Any] = json.loads(self.files.exit.read_text())
-        return found
 
-    def running(self) -> dict[str, Any]:
-        record = eventually(lambda: self.files.record.exists() or None, what="run.json")
-        assert record
-        found: dict[str, Any] = json.loads(self.files.record.read_text())
-        return found
+class Run:
+    """One keeper and what a test asks of it."""
+
+    def __init__(self, state_dir: Path, run_id: str, process: subprocess.Popen[bytes]) -> None:
+        self.state = layout.StateLayout(state_dir)
+        self.files = self.state.run(run_id)
+        self.process = process
+        self.peers: list[Peer] = []
+
+    def peer(self) -> Peer:
+        until(lambda: self.files.socket.exists() or self.process.poll() is not None)
+        peer = Peer(self.files.socket)
+        self.peers.append(peer)
+        return peer
+
+    def engine(self) -> Peer:
+        peer = self.peer()
+        self.hello = peer.ask(op="hello", protocol=1)
+        assert self.hello["ok"] is True
+        return peer
+
+    def ended(self, engine: Peer | None = None) -> dict[str, Any]:
+        """Wait for the exit, and return its record."""
+        event = (engine or self.engine()).event("exited")
+        record = json.loads(self.files.exit.read_bytes())
+        assert {"event": "exited", **record} == event
+        assert isinstance(record, dict)
+        return record
 
     def output(self, stream: str = "out") -> bytes:
         return b"".join(path.read_bytes() for path in sorted(self.files.root.glob(f"{stream}-*.log")))
 
+    def said(self, words: bytes) -> bytes:
+        until(lambda: words in self.output())
+        return self.output()
 
-def select_for(seconds: float) -> None:
-    """Let a moment pass between two looks at something that has no event."""
-    with selectors.DefaultSelector() as nothing:
-        nothing.select(seconds)
+    def agent_pid(self) -> int:
+        until(lambda: self.files.record.exists())
+        return int(json.loads(self.files.record.read_bytes())["agent_pid"])
 
+    def running(self) -> int:
+        """Wait until the agent was exec'd, and return its pid."""
+        peer = self.peer()
+        until(lambda: peer.ask(op="status")["phase"] == "running")
+        return self.agent_pid()
 
-def eventually[T](look: Callable[[], T | None], *, what: str, deadline_s: float = DEADLINE_S) -> T:
-    ends = time.monotonic() + deadline_s
-    while time.monotonic() < ends:
-        if found := look():
-            return found
-        select_for(0.01)
-    raise AssertionError(f"not within {deadline_s} s: {what}")
+    def release(self) -> int:
+        """Let the keeper go, and return its exit status."""
+        self.peer().ask(op="release")
+        return self.process.wait(DEADLINE_S)
+
+    def end(self) -> None:
+        for peer in self.peers:
+            peer.close()
+        if self.process.poll() is None and self.files.socket.exists():
+            try:
+                peer = Peer(self.files.socket)
+                peer.ask(op="hello", protocol=1)
+                peer.ask(op="stop", timeout_s=0)
+                if not self.files.exit.exists():
+                    peer.event("exited")
+                peer.ask(op="release")
+            except (OSError, AssertionError, ValueError):
+                self.process.kill()
+        else:
+            self.process.kill()
+        self.process.wait(DEADLINE_S)
 
 
 def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
+    process = proctree.read(pid)
+    return process is not None and process.alive()
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-I", "-S", "-c", code]
 
 
 @pytest.fixture
-def keep(tmp_path: Path) -> Iterator[Callable[..., Kept]]:
-    """Start a keeper on a shell script, a Python program, or a whole argv."""
-    started: list[Kept] = []
+def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
+    """Start a keeper: `start(argv, **fields of the specification)`."""
+    runs: list[Run] = []
 
-    def start(script: str = "", *, python: str = "", argv: tuple[str, ...] = (), **options: Any) -> Kept:
-        if python:
-            argv = (sys.executable, "-S", "-c", python)
-        number = len(started) + 1
-        env = {
-            "PATH": os.environ["PATH"],
-            "KEPT_IN": str(tmp_path),
-            "KT_RUN": f"run-{tmp_path.name}-{number}",
-            **options.pop("env", {}),
-        }
-        facts: dict[str, Any] = {
-            "run_id": env["KT_RUN"],
-            "instance_id": "instance",
+    def begin(argv: list[str], **fields: Any) -> Run:
+        run_id = fields.pop("run_id", f"run-{len(runs)}")
+        state_dir = fields.pop("state_dir", tmp_path / "state")
+        main = fields.pop("main", MAIN)
+        (state_dir / "runs" / run_id).mkdir(mode=0o700, parents=True, exist_ok=True)
+        wanted = {
+            "instance_id": "instance-1",
             "name": "agent",
-            "state_dir": str(tmp_path),
-            "argv": argv or ("/bin/sh", "-c", script),
-            "env": env,
-            "cwd": "/",
-            **options,
-        }
-        spec = Spec(**facts)
+            "env": {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"},
+            "cwd": str(tmp_path),
+            "engine_command": ["/bin/false"],
+            "engine_env": {},
+        } | fields
+        data = specification.build(run_id=run_id, state_dir=str(state_dir), argv=argv, **wanted)
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(MAIN)], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+            [sys.executable, "-I", "-S", str(main)], stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/"
         )
-        assert process.stdin
-        process.stdin.write(spec.encode())
+        run = Run(state_dir, run_id, process)
+        runs.append(run)
+        assert process.stdin is not None
+        process.stdin.write(data)
         process.stdin.close()
-        kept = Kept(spec, process)
-        started.append(kept)
-        return kept
+        return run
 
-    yield start
-    for kept in started:
-        if kept.process.poll() is None:
-            if kept.files.socket.exists():
-                with kept.connect() as last:
-                    last.sendall(b'{"op": "stop", "timeout_s": 0}\n{"op": "release"}\n')
-            if kept.connection:
-                kept.connection.close()
-        kept.process.wait(DEADLINE_S)
+    yield begin
+    for run in runs:
+        run.end()
+        if run.process.stderr is not None:
+            run.process.stderr.close()
+
+
+@pytest.fixture
+def doomed() -> Iterator[Callable[[int], int]]:
+    """Name a process that must not outlive the test; the test knows that it is its own."""
+    pids: list[int] = []
+
+    def name(pid: int) -> int:
+        pids.append(pid)
+        return pid
+
+    yield name
+    for pid in pids:
+        if alive(pid):
+            os.kill(pid, signal.SIGKILL)

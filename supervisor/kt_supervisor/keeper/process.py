@@ -1,0 +1,242 @@
+"""The keeper as a process: takes its place (session, folder, lock, socket), then serves one Life and the engine."""
+
+import fcntl
+import os
+import signal
+import sys
+
+from kt_supervisor.keeper import (
+    PROTOCOL,
+    control,
+    life,
+    loop,
+    places,
+    records,
+    spawn,
+    specification,
+    system,
+    waking,
+)
+
+OUTPUT_EVERY_S = 0.02
+LINGER_S = 5.0
+REFUSED, TAKEN = 2, 3
+
+Record = dict[str, object]
+
+
+class Keeper:
+    """Answers the control socket, tells engines what happens, and decides when to leave."""
+
+    def __init__(
+        self, spec: specification.Specification, *, lock: int, umask: int, notes: records.Notes
+    ) -> None:
+        self._loop = loop.Loop(failed=lambda error: notes.add(records.described(error)))
+        self._spec = spec
+        self._engines: set[control.Connection] = set()
+        self._output_timer: loop.Timer | None = None
+        self._output_due = False
+        self._leave_timer: loop.Timer | None = None
+        self._life = life.Life(self._loop, spec, lock=lock, umask=umask, notes=notes, announce=self._announce)
+        life.watch_signals(self._loop, self._life)
+        self._server = control.Server(self._loop, places.SOCKET, handle=self._handle, closed=self._closed)
+        self._waking = waking.Waking(self._loop, spec, note=notes.add)
+
+    def run(self) -> None:
+        """Live the Run to its end and until it may be forgotten."""
+        self._life.begin()
+        self._loop.run()
+
+    def _handle(self, connection: control.Connection, request: Record) -> None:
+        op = request["op"]
+        if op == "status":
+            connection.send(self._status())
+        elif op == "hello":
+            self._hello(connection, request)
+        elif op == "stop":
+            self._stop(connection, request)
+        elif op == "lend":
+            self._lend(connection, request)
+        elif op == "spares":
+            self._spares(connection)
+        elif op == "release":
+            self._release(connection)
+        else:
+            wanted = "status, hello, stop, lend, spares or release"
+            connection.send({"ok": False, "error": f"op: got {op!r}, wanted {wanted}"})
+
+    def _status(self) -> Record:
+        status: Record = {
+            "ok": True,
+            "protocol": PROTOCOL,
+            "run_id": self._spec.run_id,
+            "instance_id": self._spec.instance_id,
+            "keeper_pid": os.getpid(),
+            "agent_pid": self._life.agent_pid,
+            "phase": self._life.phase,
+        }
+        if self._life.exit is not None:
+            status["exit"] = self._life.exit
+        return status
+
+    def _hello(self, connection: control.Connection, request: Record) -> None:
+        if request.get("protocol") != PROTOCOL:
+            got = request.get("protocol")
+            connection.send({"ok": False, "error": f"protocol: got {got!r}, wanted {PROTOCOL}"})
+            return
+        self._engines.add(connection)
+        self._waking.arrived()
+        if self._leave_timer is not None:
+            self._leave_timer.cancel()
+            self._leave_timer = None
+        connection.send(self._status())
+        if self._life.exit is not None:
+            connection.send({"event": "exited", **self._life.exit})
+
+    def _stop(self, connection: control.Connection, request: Record) -> None:
+        timeout_s = request.get("timeout_s", life.DEFAULT_WINDOW_S)
+        if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not 0 <= timeout_s < 1e9:
+            connection.send(
+                {"ok": False, "error": f"timeout_s: got {timeout_s!r}, wanted seconds from 0 to 1e9"}
+            )
+            return
+        connection.send({"ok": True})
+        self._life.stop(timeout_s)
+
+    def _lend(self, connection: control.Connection, request: Record) -> None:
+        kept = self._life.kept
+        if kept is None or request.get("instance") != self._spec.instance_id:
+            instance = request.get("instance")
+            connection.send(
+                {"ok": False, "error": f"no listening socket of instance {instance!r} is kept here"}
+            )
+            return
+        try:
+            kept.lend(connection)
+        except OSError:
+            connection.close()
+
+    def _spares(self, connection: control.Connection) -> None:
+        pipes = self._life.pipes()
+        try:
+            connection.send_descriptors({"ok": True, "streams": list(pipes)}, list(pipes.values()))
+        except OSError:
+            connection.close()
+
+    def _release(self, connection: control.Connection) -> None:
+        if self._life.exit is None:
+            connection.send(
+                {"ok": False, "error": f"the Run is {self._life.phase}, wanted exited; stop it first"}
+            )
+            return
+        connection.send({"ok": True})
+        self._leave()
+
+    def _announce(self, event: Record) -> None:
+        if event["event"] == "output":
+            self._output_due = True
+            if self._output_timer is None:
+                self._tell_output()
+            return
+        for engine in tuple(self._engines):
+            engine.send(event)
+        if event["event"] == "exited":
+            self._waking.quit()
+            if not self._engines:
+                self._leave_soon()
+
+    def _tell_output(self) -> None:
+        self._output_timer = None
+        if not self._output_due or not self._engines:
+            return
+        self._output_timer = self._loop.after(OUTPUT_EVERY_S, self._tell_output)
+        ready = [engine for engine in self._engines if engine.idle()]
+        for engine in ready:
+            engine.send({"event": "output"})
+        self._output_due = len(ready) < len(self._engines)
+
+    def _closed(self, connection: control.Connection) -> None:
+        if self._life.kept is not None:
+            self._life.kept.left(connection)
+        if connection not in self._engines:
+            return
+        self._engines.discard(connection)
+        if self._engines:
+            return
+        if self._life.exit is not None:
+            self._leave()
+        else:
+            self._waking.left()
+
+    def _leave_soon(self) -> None:
+        # The exit is on disk; an engine that is about to say hello finds it there, too.
+        self._leave_timer = self._loop.after(LINGER_S, self._leave)
+
+    def _leave(self) -> None:
+        self._loop.stop()
+
+
+def main() -> int:
+    """Run a keeper by the specification on standard input; return its exit status.
+
+    0 after the Run's end, 2 where the specification or the folder cannot be acted upon, 3 when the Run's lock is taken.
+    """
+    umask = os.umask(0o077)
+    data = sys.stdin.buffer.read()
+    try:
+        spec = specification.parse(data)
+        os.chdir(places.run_folder(spec.state_dir, spec.run_id))
+        lock = _above(os.open(places.LOCK, os.O_RDWR | os.O_CREAT, 0o600))
+        log = _above(records.open_log())
+        if not _locked(lock):
+            sys.stderr.write(
+                f"keeper: {places.LOCK} of {spec.run_id} is held; the Run has a keeper or a living agent\n"
+            )
+            return TAKEN
+        _take_place(lock, log)
+        keeper = Keeper(spec, lock=lock, umask=umask, notes=records.Notes(log))
+    except (specification.SpecificationInvalid, OSError) as error:
+        sys.stderr.write(f"keeper: {error}\n")
+        return REFUSED
+    del data
+    _leave_starter(log)
+    keeper.run()
+    for name in (places.SOCKET, places.STDIN):
+        try:
+            os.unlink(name)
+        except OSError:
+            pass
+    return 0
+
+
+def _above(descriptor: int) -> int:
+    # Out of the way of 0, 1 and 2, even where the starter had closed those.
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, spawn.ABOVE)
+    os.close(descriptor)
+    return moved
+
+
+def _locked(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _take_place(lock: int, log: int) -> None:
+    try:
+        os.setsid()
+    except PermissionError:
+        pass  # started as a leader already
+    spawn.close_all_but((0, 1, 2, lock, log))
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    system.become_subreaper(True)
+    system.hide_memory()
+
+
+def _leave_starter(log: int) -> None:
+    null = os.open(os.devnull, os.O_RDONLY)
+    for place, descriptor in enumerate((null, log, log)):
+        os.dup2(descriptor, place)
+    os.close(null)
