@@ -123,7 +123,13 @@ class House:
         return until(there, f"{name} is {' or '.join(states)}; log: {self.log()[-2000:]}")
 
     def said(self, name: str) -> list[Any]:
-        return list(self.link.lines(f"/v1/agents/{name}/logs?follow=0", timeout_s=DEADLINE_S))
+        def once() -> Any:
+            try:
+                return list(self.link.lines(f"/v1/agents/{name}/logs?follow=0", timeout_s=DEADLINE_S))
+            except (EngineAway, Failure):
+                return None
+
+        return until(once, f"the logs of {name} are read") or []
 
     def engine_pid(self) -> int:
         return int(self.ask_patiently("GET", "/v1/engine")["pid"])

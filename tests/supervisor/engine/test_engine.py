@@ -1,5 +1,7 @@
 import json
 import os
+import resource
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from kt_manifest import kinds
+
+MOCK = kinds.builtin("mock").to_json()
 SLEEPS = "import time\ntime.sleep(600)"
 COUNTS = """
 import sys, time
@@ -206,6 +211,30 @@ def test_a_ledger_that_is_none_is_named_and_nothing_else_breaks(house: Any) -> N
     assert "not a database" in store
     assert "stopped" == stopped["state"]
     assert "stopped" == house.wait_for_state("bot", "stopped", "failed")["state"]
+
+
+def test_a_ledger_that_takes_nothing_more_does_not_keep_an_agent_from_being_stopped(house: Any) -> None:
+    house.register("bot", SLEEPS)
+    house.start("bot")
+    engine = house.engine_pid()
+    before = resource.prlimit(engine, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+
+    refused = house.refusal("POST", "/v1/agents", {"name": "other", "adapter": MOCK})
+    stopped = house.stop("bot")
+    resource.prlimit(engine, resource.RLIMIT_FSIZE, before)
+
+    assert (1, "store_unavailable") == (refused.exit_code, refused.code)
+    assert "stopped" == stopped["state"]
+    assert "stopped" == house.wait_for_state("bot", "stopped")["state"]
+    assert not house.files.home("other").exists()
+
+
+def test_an_engine_whose_directory_is_removed_ends(empty_house: Any) -> None:
+    empty_house.boot()
+
+    shutil.rmtree(empty_house.root)
+
+    assert 0 == empty_house.children[0].wait(20)
 
 
 def test_an_engine_started_by_an_agent_forgets_the_agents_run(empty_house: Any) -> None:
