@@ -64,7 +64,7 @@ def test_an_engine_that_a_keeper_brought_back_outlives_that_keeper(house: Any) -
 def test_an_exit_while_no_engine_ran_is_kept_with_its_code(house: Any) -> None:
     house.register("bot", "import sys, time\ntime.sleep(1.0)\nsys.exit(9)")
     run_id = house.start("bot")["run_id"]
-    house.ask("POST", "/v1/engine/stop", {"all": False})
+    house.stop_engine()
     house.until(house.files.run(run_id).exit.exists, "the exit record is there")
 
     house.boot()
@@ -97,8 +97,7 @@ def test_a_stopped_engine_leaves_agents_running_and_keepers_quiet(house: Any) ->
     house.register("bot", SLEEPS)
     started = house.start("bot")
 
-    house.ask("POST", "/v1/engine/stop", {"all": False})
-    house.children[0].wait(20)
+    house.stop_engine()
 
     assert house.files.engine_stopped.exists()
     assert Path(f"/proc/{started['pid']}").exists()
@@ -107,7 +106,8 @@ def test_a_stopped_engine_leaves_agents_running_and_keepers_quiet(house: Any) ->
     assert not house.files.engine_stopped.exists()
 
 
-def test_stop_all_leaves_no_process(house: Any) -> None:
+def test_stop_all_leaves_no_process(own_house: Any) -> None:
+    house = own_house
     for name in ("a", "b"):
         house.register(name, SLEEPS)
         house.start(name)
@@ -137,8 +137,7 @@ def test_a_run_of_an_earlier_boot_is_lost_and_nothing_is_signalled(house: Any) -
     try:
         house.register("bot", SLEEPS)
         started = house.start("bot")
-        house.ask("POST", "/v1/engine/stop", {"all": False})
-        house.children[0].wait(20)
+        house.stop_engine()
         record = house.run_record(started["run_id"])
         for pid in (record["keeper_pid"], record["agent_pid"]):
             house.kill(pid)
@@ -195,8 +194,7 @@ def test_somebody_elses_directory_is_refused_and_left_alone(tmp_path: Path) -> N
 def test_a_ledger_that_is_none_is_named_and_nothing_else_breaks(house: Any) -> None:
     house.register("bot", SLEEPS)
     house.start("bot")
-    house.ask("POST", "/v1/engine/stop", {"all": False})
-    house.children[0].wait(20)
+    house.stop_engine()
     aside = house.files.database.rename(house.root / "aside.db")
     house.files.database.write_bytes(b"this is no database, but somebody's notes " * 100)
 
