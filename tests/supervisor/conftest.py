@@ -46,6 +46,7 @@ class House:
     def spawn(self) -> subprocess.Popen[bytes]:
         """Start an engine process and wait for nothing."""
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.files.engine_log.touch(mode=0o600)
         with self.files.engine_log.open("ab") as log:
             child = subprocess.Popen(
                 [sys.executable, "-m", "kt_supervisor.engine", "--state-dir", str(self.root)],
@@ -123,10 +124,23 @@ class House:
         return until(there, f"{name} is {' or '.join(states)}; log: {self.log()[-2000:]}")
 
     def said(self, name: str) -> list[Any]:
-        return list(self.link.lines(f"/v1/agents/{name}/logs?follow=0", timeout_s=DEADLINE_S))
+        def once() -> Any:
+            try:
+                return list(self.link.lines(f"/v1/agents/{name}/logs?follow=0", timeout_s=DEADLINE_S))
+            except (EngineAway, Failure):
+                return None
+
+        return until(once, f"the logs of {name} are read") or []
 
     def engine_pid(self) -> int:
         return int(self.ask_patiently("GET", "/v1/engine")["pid"])
+
+    def stop_engine(self) -> None:
+        """Stop the engine alone; return once it is gone."""
+        pid = self.engine_pid()
+        self.ask("POST", "/v1/engine/stop", {"all": False})
+        until(lambda: self.is_gone(pid), "the engine has ended")
+        self.reap()
 
     def kill_engine(self) -> int:
         """Kill -9 the engine that answers now; return once it is gone."""
@@ -206,9 +220,33 @@ def keeper_of(run: Path) -> tree.Process | None:
     return process if same else None
 
 
+@pytest.fixture(scope="session")
+def new_house() -> type[House]:
+    """The kind of thing that `house` is, for a test that needs one elsewhere."""
+    return House
+
+
+@pytest.fixture(scope="module")
+def one_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """A state directory that the claims of one file share: an engine takes a second to begin."""
+    house = House(tmp_path_factory.mktemp("house") / "state").boot()
+    yield house
+    house.end()
+
+
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    """A state directory whose engine answers."""
+def house(one_house: House) -> Iterator[House]:
+    """A state directory whose engine answers, without agents; afterwards it has none either."""
+    yield one_house
+    if not one_house.answers():
+        one_house.boot()
+    for entry in one_house.ask("GET", "/v1/agents")["instances"]:
+        one_house.ask("DELETE", f"/v1/agents/{entry['name']}?home=delete&force=1")
+
+
+@pytest.fixture
+def own_house(tmp_path: Path) -> Iterator[House]:
+    """A state directory whose engine answers, for one claim alone."""
     house = House(tmp_path / "state").boot()
     yield house
     house.end()
@@ -220,9 +258,3 @@ def empty_house(tmp_path: Path) -> Iterator[House]:
     house = House(tmp_path / "state")
     yield house
     house.end()
-
-
-@pytest.fixture
-def new_house() -> type[House]:
-    """The kind of thing that `house` is, for a test that needs one elsewhere."""
-    return House

@@ -51,7 +51,7 @@ def _serve(files: StateLayout, lock: int) -> int:
     from kt_supervisor.engine.engine import Engine
 
     async def serve() -> None:
-        await Engine(files).run()
+        await Engine(files, lock=lock).run()
 
     try:
         asyncio.run(serve())

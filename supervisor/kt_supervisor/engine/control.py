@@ -163,12 +163,12 @@ class Control:
         timeout_s = _seconds(await _body(request))
         try:
             await self._host.ready()
+            return web.json_response(await self._fleet.instance(_name(request)).stop(timeout_s=timeout_s))
         except StoreUnavailable as away:
             answer = await self._fleet.stop_without_ledger(_name(request), timeout_s=timeout_s)
             return web.json_response(
                 {**answer, "notices": [f"stopped; the ledger learns of it later: {away}"]}
             )
-        return web.json_response(await self._fleet.instance(_name(request)).stop(timeout_s=timeout_s))
 
     async def _remove(self, request: web.Request) -> web.Response:
         delete = request.query.get("home", "retain") == "delete"

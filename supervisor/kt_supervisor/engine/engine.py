@@ -39,7 +39,9 @@ DRAIN_TIMEOUT_S = 5.0
 class Engine:
     """Everything that this process holds."""
 
-    def __init__(self, files: StateLayout) -> None:
+    def __init__(self, files: StateLayout, *, lock: int) -> None:
+        """Compose; `lock` is the descriptor of the engine's lock, which stays the caller's."""
+        self._lock = lock
         clock = SystemClock()
         tasks = Tasks()
         writer = Writer(files.database, clock=clock)
@@ -146,13 +148,15 @@ class Engine:
             if not self._adopted:
                 await asyncio.sleep(OPEN_AGAIN_S)
         self._parts.tasks.start("the gateway", self._gateway.run())
-        while True:
+        while state_dir.is_ours(self._files, self._lock):
             # What nobody pokes for: journals of gateways that are dead, or that drain.
             try:
                 await self._parts.journals.fold()
             except (StoreUnavailable, OSError) as error:
                 logger.warning("journals wait: %s", error)
             await asyncio.sleep(SWEEP_EVERY_S)
+        logger.error("the state directory %s was removed or replaced: this engine ends", self._files.root)
+        self.end()
 
     async def _describe_gateway(self) -> dict[str, Any] | None:
         status = await self._gateway.status()

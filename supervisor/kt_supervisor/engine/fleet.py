@@ -6,11 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from kt_ledger import ids
+from kt_ledger.layout import RunLayout
 from kt_ledger.records import InstanceRow, RunRow, State
 from kt_ledger.store import Store
 from kt_manifest import capability, config_file, names, options, settings
 from kt_manifest.snapshot import Adapter
 from kt_supervisor.engine import adoption, launching, run_logs, views
+from kt_supervisor.engine.current_run import CONFIRM_S, StopUnconfirmed
 from kt_supervisor.engine.gateway_client import GatewayAway, ListenerRefused
 from kt_supervisor.engine.instance import Instance
 from kt_supervisor.engine.keeper_link import KeeperGone, KeeperLink
@@ -83,7 +85,9 @@ class Fleet:
                 await instance.adopt(run)
         except Exception:
             # One instance that cannot be taken over keeps nobody else from being taken over.
-            logger.exception("run %s could not be taken over", run.id)
+            logger.exception("run %s could not be taken over yet", run.id)
+            if instance is not None and instance.current is not None:
+                self._parts.tasks.start(f"watch {instance.name}", instance.watch())
 
     async def _remember(self, row: InstanceRow) -> None:
         try:
@@ -137,6 +141,15 @@ class Fleet:
 
     async def stop_all(self) -> list[str]:
         """Stop everything that runs, all at once; return what could not be stopped, in words."""
+        if self._parts.writer.trouble is not None:
+            live_names = {
+                str(name) for run in self._live_runs() if (name := (run_logs.owner(run) or {}).get("name"))
+            }
+            work = [
+                self.stop_without_ledger(name, timeout_s=STOP_ALL_TIMEOUT_S) for name in sorted(live_names)
+            ]
+            answers = await asyncio.gather(*work, return_exceptions=True)
+            return [str(answer) for answer in answers if isinstance(answer, Exception)]
         live = [i for i in self._instances.values() if i.current is not None]
         results = await asyncio.gather(
             *(i.stop(timeout_s=STOP_ALL_TIMEOUT_S) for i in live), return_exceptions=True
@@ -147,18 +160,25 @@ class Fleet:
         """Stop an agent through its keeper alone, while the ledger is away; it is kept once that is back.
 
         Raises:
-            Refused: nothing of that name runs, as far as can be seen without the ledger.
+            NoSuchAgent: nothing of that name runs, as far as can be seen without the ledger.
+            StopUnconfirmed: it does not end.
         """
         names.check(name)
-        for run in await asyncio.to_thread(self._live_runs, name):
+        clock = asyncio.get_running_loop()
+        for run in await asyncio.to_thread(self._live_runs):
+            if (run_logs.owner(run) or {}).get("name") != name:
+                continue
             try:
                 link = await KeeperLink.connect(run.socket, within_s=1.0)
             except KeeperGone:
                 continue
             self._parts.tasks.start(f"stop {name}", link.follow())
+            ends_s = clock.time() + timeout_s + CONFIRM_S
             try:
                 await link.ask("stop", timeout_s=timeout_s)
-                while adoption.read_json(run.exit) is None:  # noqa: ASYNC110
+                while adoption.read_json(run.exit) is None:
+                    if clock.time() > ends_s:
+                        raise StopUnconfirmed(name, "whose keeper is still waiting for them")
                     await asyncio.sleep(0.05)  # its own connection ends with the keeper, not with the agent
             finally:
                 link.close()
@@ -166,11 +186,9 @@ class Fleet:
             return {"name": name, "state": str(State.STOPPED), "forced": forced}
         raise NoSuchAgent(name)
 
-    def _live_runs(self, name: str) -> list[Any]:
+    def _live_runs(self) -> list[RunLayout]:
         folders = self._parts.files.runs.iterdir() if self._parts.files.runs.is_dir() else ()
-        runs = [self._parts.files.run(folder.name) for folder in folders]
-        mine = [run for run in runs if (run_logs.owner(run) or {}).get("name") == name]
-        return [run for run in mine if not run.exit.exists()]
+        return [run for folder in folders if not (run := RunLayout(folder)).exit.exists()]
 
 
 def _read(store: Store, parts: Parts, name: str | None) -> list[Known]:

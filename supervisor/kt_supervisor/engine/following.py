@@ -51,9 +51,8 @@ class Following:
         return new
 
     def _lines(self, transitions: list[TransitionRow], final: bool) -> Iterator[LogLine]:
-        for run in run_logs.runs_of(self._files, self._instance.id):
-            if run.root.name not in self._cursors:
-                self._cursors[run.root.name] = [StreamCursor(run, stream) for stream in AGENT_STREAMS]
+        for run in run_logs.runs_of(self._files, self._instance.id, apart_from=self._cursors):
+            self._cursors[run.root.name] = [StreamCursor(run, stream) for stream in AGENT_STREAMS]
         cursors = [cursor for pair in self._cursors.values() for cursor in pair]
         return run_logs.merged(cursors, transitions, final=final)
 

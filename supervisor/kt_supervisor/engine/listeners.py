@@ -37,6 +37,7 @@ class Listeners:
         self._files = files
         self._writer = writer
         self._wishes: dict[str, Wish] = {}
+        self._left_alone: set[str] = set()
         self.link: GatewayLink  # set by whoever composes the two
         self.notices: dict[str, list[str]] = {}
 
@@ -79,6 +80,10 @@ class Listeners:
         self._wishes[row.id] = Wish(wanted, doubtful=run is not None)
         self.link.need()
 
+    def leave_alone(self, instance_id: str) -> None:
+        """Neither change nor remove what the gateway has for an instance, until something else is wanted."""
+        self._left_alone.add(instance_id)
+
     async def withdraw(self, instance_id: str) -> None:
         """Let nobody call any more; the listener stays. A gateway that is away is told when it comes."""
         wish = self._wishes.get(instance_id)
@@ -112,7 +117,7 @@ class Listeners:
 
     async def restore(self, client: GatewayClient, status: Status) -> None:
         """Give a gateway that has just come everything that is wanted; what is not is removed."""
-        for instance_id in set(status.listeners) - set(self._wishes):
+        for instance_id in set(status.listeners) - set(self._wishes) - self._left_alone:
             await client.delete(instance_id)
         for instance_id, wish in list(self._wishes.items()):
             wanted = wish.listener

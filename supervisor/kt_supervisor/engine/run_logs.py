@@ -8,7 +8,7 @@ import bisect
 import heapq
 import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,13 +114,17 @@ def describe(row: TransitionRow) -> str:
     return f"{row.prior_state} -> {row.new_state} ({row.cause.get('kind', 'unknown')}{': ' if rest else ''}{rest})"
 
 
-def runs_of(files: StateLayout, instance_id: str) -> list[RunLayout]:
-    """Return the Runs of an instance whose folders are there, oldest first (their ids sort by time)."""
+def runs_of(files: StateLayout, instance_id: str, *, apart_from: Container[str] = ()) -> list[RunLayout]:
+    """Return the Runs of an instance whose folders are there, oldest first (their ids sort by time).
+
+    Args:
+        apart_from: names of folders that need not be looked at again.
+    """
     try:
         folders = sorted(files.runs.iterdir())
     except FileNotFoundError:
         return []
-    found = [RunLayout(folder) for folder in folders]
+    found = [RunLayout(folder) for folder in folders if folder.name not in apart_from]
     return [run for run in found if (owner(run) or {}).get("instance_id") == instance_id]
 
 

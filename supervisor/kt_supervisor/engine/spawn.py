@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import kt_supervisor.keeper
@@ -19,6 +20,7 @@ class Spawner:
     def __init__(self, files: StateLayout) -> None:
         self._files = files
         self._children: set[subprocess.Popen[bytes]] = set()
+        self._counting = threading.Lock()  # children are started in threads, and reaped in the event loop
 
     def engine_command(self) -> tuple[str, ...]:
         """Return the command line that starts an engine like this one."""
@@ -47,7 +49,8 @@ class Spawner:
 
     def reap(self) -> None:
         """Collect those that have ended."""
-        self._children = {child for child in self._children if child.poll() is None}
+        with self._counting:
+            self._children = {child for child in self._children if child.poll() is None}
 
     def _start(
         self, command: list[str], log: Path, variables: dict[str, str], stdin: int
@@ -65,5 +68,6 @@ class Spawner:
             )
         finally:
             os.close(said)
-        self._children.add(child)
+        with self._counting:
+            self._children.add(child)
         return child

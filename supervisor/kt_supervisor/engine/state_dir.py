@@ -61,6 +61,14 @@ def take_lock(files: StateLayout) -> int:
     return lock
 
 
+def is_ours(files: StateLayout, lock: int) -> bool:
+    """Tell whether the lock that we hold is still the directory's: a removed directory has no engine."""
+    try:
+        return os.path.samestat(os.fstat(lock), files.engine_lock.stat())
+    except OSError:
+        return False
+
+
 def mark_stopped(files: StateLayout) -> None:
     """Leave the marker that keeps keepers quiet."""
     replace_file(files.engine_stopped, b"stopped on purpose; the next command starts the engine again\n")

@@ -1,5 +1,7 @@
 import json
 import os
+import resource
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from kt_manifest import kinds
+
+MOCK = kinds.builtin("mock").to_json()
 SLEEPS = "import time\ntime.sleep(600)"
 COUNTS = """
 import sys, time
@@ -59,7 +64,7 @@ def test_an_engine_that_a_keeper_brought_back_outlives_that_keeper(house: Any) -
 def test_an_exit_while_no_engine_ran_is_kept_with_its_code(house: Any) -> None:
     house.register("bot", "import sys, time\ntime.sleep(1.0)\nsys.exit(9)")
     run_id = house.start("bot")["run_id"]
-    house.ask("POST", "/v1/engine/stop", {"all": False})
+    house.stop_engine()
     house.until(house.files.run(run_id).exit.exists, "the exit record is there")
 
     house.boot()
@@ -92,8 +97,7 @@ def test_a_stopped_engine_leaves_agents_running_and_keepers_quiet(house: Any) ->
     house.register("bot", SLEEPS)
     started = house.start("bot")
 
-    house.ask("POST", "/v1/engine/stop", {"all": False})
-    house.children[0].wait(20)
+    house.stop_engine()
 
     assert house.files.engine_stopped.exists()
     assert Path(f"/proc/{started['pid']}").exists()
@@ -102,7 +106,8 @@ def test_a_stopped_engine_leaves_agents_running_and_keepers_quiet(house: Any) ->
     assert not house.files.engine_stopped.exists()
 
 
-def test_stop_all_leaves_no_process(house: Any) -> None:
+def test_stop_all_leaves_no_process(own_house: Any) -> None:
+    house = own_house
     for name in ("a", "b"):
         house.register(name, SLEEPS)
         house.start(name)
@@ -132,8 +137,7 @@ def test_a_run_of_an_earlier_boot_is_lost_and_nothing_is_signalled(house: Any) -
     try:
         house.register("bot", SLEEPS)
         started = house.start("bot")
-        house.ask("POST", "/v1/engine/stop", {"all": False})
-        house.children[0].wait(20)
+        house.stop_engine()
         record = house.run_record(started["run_id"])
         for pid in (record["keeper_pid"], record["agent_pid"]):
             house.kill(pid)
@@ -190,8 +194,7 @@ def test_somebody_elses_directory_is_refused_and_left_alone(tmp_path: Path) -> N
 def test_a_ledger_that_is_none_is_named_and_nothing_else_breaks(house: Any) -> None:
     house.register("bot", SLEEPS)
     house.start("bot")
-    house.ask("POST", "/v1/engine/stop", {"all": False})
-    house.children[0].wait(20)
+    house.stop_engine()
     aside = house.files.database.rename(house.root / "aside.db")
     house.files.database.write_bytes(b"this is no database, but somebody's notes " * 100)
 
@@ -206,6 +209,30 @@ def test_a_ledger_that_is_none_is_named_and_nothing_else_breaks(house: Any) -> N
     assert "not a database" in store
     assert "stopped" == stopped["state"]
     assert "stopped" == house.wait_for_state("bot", "stopped", "failed")["state"]
+
+
+def test_a_ledger_that_takes_nothing_more_does_not_keep_an_agent_from_being_stopped(house: Any) -> None:
+    house.register("bot", SLEEPS)
+    house.start("bot")
+    engine = house.engine_pid()
+    before = resource.prlimit(engine, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+
+    refused = house.refusal("POST", "/v1/agents", {"name": "other", "adapter": MOCK})
+    stopped = house.stop("bot")
+    resource.prlimit(engine, resource.RLIMIT_FSIZE, before)
+
+    assert (1, "store_unavailable") == (refused.exit_code, refused.code)
+    assert "stopped" == stopped["state"]
+    assert "stopped" == house.wait_for_state("bot", "stopped")["state"]
+    assert not house.files.home("other").exists()
+
+
+def test_an_engine_whose_directory_is_removed_ends(empty_house: Any) -> None:
+    empty_house.boot()
+
+    shutil.rmtree(empty_house.root)
+
+    assert 0 == empty_house.children[0].wait(20)
 
 
 def test_an_engine_started_by_an_agent_forgets_the_agents_run(empty_house: Any) -> None:

@@ -217,7 +217,10 @@ def test_a_key_survives_the_engine_as_long_as_the_gateway_lives(
     assert "status 200" in " ".join(line["text"] for line in house.said("bot"))
 
 
-def test_a_port_that_a_stranger_took_is_replaced_with_a_notice(house: Any, provider: ProviderProcess) -> None:
+def test_a_port_that_a_stranger_took_is_replaced_with_a_notice(
+    own_house: Any, provider: ProviderProcess
+) -> None:
+    house = own_house
     observed(house, "bot", "1", provider.url)
     port = house.entry("bot")["metering"]["port"]
     gateway = house.ask("GET", "/v1/engine")["gateway"]["pid"]
