@@ -17,7 +17,7 @@ from kt_cli.failure import Failure
 from kt_cli.link import EngineAway, Link
 from kt_ledger.layout import StateLayout
 from kt_manifest import kinds
-from kt_supervisor.keeper import tree
+from kt_supervisor.keeper import proctree
 
 DEADLINE_S = 40.0
 
@@ -155,8 +155,8 @@ class House:
 
     @staticmethod
     def is_gone(pid: int) -> bool:
-        process = tree.look(pid)
-        return process is None or process.state in "ZX"
+        process = proctree.read(pid)
+        return process is None or not process.alive()
 
     def reap(self) -> None:
         for child in self.children:
@@ -184,11 +184,11 @@ class House:
         while left := self.processes():
             if time.monotonic() > ends_s:
                 for process in left:
-                    tree.send(process, signal.SIGKILL)
+                    proctree.send(process, signal.SIGKILL)
             self.reap()
             threading.Event().wait(0.05)
 
-    def processes(self) -> list[tree.Process]:
+    def processes(self) -> list[proctree.Process]:
         """Our processes and the agents of this state directory."""
         runs = list(self.files.runs.iterdir()) if self.files.runs.is_dir() else []
         marks = [f"KT_RUN={run.name}".encode() for run in runs]
@@ -203,20 +203,20 @@ class House:
             except OSError:
                 continue  # gone, or a keeper, which hides: its record names it
             ours = wanted in command or any(mark in environ for mark in marks)
-            process = tree.look(int(folder.name)) if ours else None
-            if process and process.state not in "ZX":
+            process = proctree.read(int(folder.name)) if ours else None
+            if process and process.alive():
                 found.append(process)
         return found
 
 
-def keeper_of(run: Path) -> tree.Process | None:
+def keeper_of(run: Path) -> proctree.Process | None:
     """Return the keeper of a Run, where exactly that process lives."""
     try:
         record = json.loads((run / "run.json").read_bytes())
     except (OSError, ValueError):
         return None
-    process = tree.look(record["keeper_pid"])
-    same = process is not None and process.ticks == record["keeper_start_ticks"] and process.state not in "ZX"
+    process = proctree.read(record["keeper_pid"])
+    same = process is not None and process.start_ticks == record["keeper_start_ticks"] and process.alive()
     return process if same else None
 
 

@@ -5,6 +5,7 @@ it lives. What cannot be identified never receives a signal.
 """
 
 import json
+import os
 import signal
 import time
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 from kt_ledger.layout import RunLayout
 from kt_ledger.records import RunRow
 from kt_supervisor.engine import state_dir
-from kt_supervisor.keeper import tree
+from kt_supervisor.keeper import proctree, system
 
 END_GRACE_S = 2.0
 LOOK_S = 0.05
@@ -67,7 +68,7 @@ def gather(files: RunLayout, run: RunRow) -> Evidence:
     return Evidence(
         exit=read_json(files.exit),
         record=record,
-        same_boot=boot_id in (None, "", tree.boot_id()),
+        same_boot=boot_id in (None, "", system.boot_id()),
         lock_held=lock_held,
         keeper_alive=keeper_alive,
     )
@@ -75,14 +76,14 @@ def gather(files: RunLayout, run: RunRow) -> Evidence:
 
 def is_alive(pid: object, ticks: object) -> bool:
     """Tell whether exactly this process lives."""
-    found = tree.look(pid) if isinstance(pid, int) else None
-    return found is not None and found.ticks == ticks and found.state not in "ZX"
+    found = proctree.read(pid) if isinstance(pid, int) else None
+    return found is not None and found.start_ticks == ticks and found.alive()
 
 
 def survivors(ended: dict[str, Any]) -> list[int]:
     """Return which processes of an exit record's survivors are still there."""
     named = [pid for pid in ended.get("survivors") or () if isinstance(pid, int)]
-    return [pid for pid in named if (found := tree.look(pid)) and found.state not in "ZX"]
+    return [pid for pid in named if (found := proctree.read(pid)) and found.alive()]
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
@@ -110,19 +111,40 @@ def end_tree(run_id: str, record: dict[str, Any] | None) -> bool:
             return False
         for process in left:
             if late:
-                tree.send(process, signal.SIGKILL)
+                proctree.send(process, signal.SIGKILL)
             elif not asked:
-                tree.send(process, signal.SIGTERM)
-                tree.send(process, signal.SIGCONT)
+                proctree.send(process, signal.SIGTERM)
+                proctree.send(process, signal.SIGCONT)
         asked = asked or bool(left)
         time.sleep(LOOK_S)
     return True
 
 
-def _left(run_id: str, record: dict[str, Any] | None) -> list[tree.Process]:
-    found = {process.pid: process for process in tree.carrying(f"KT_RUN={run_id}")}
-    agent = tree.look(record["agent_pid"]) if record and isinstance(record.get("agent_pid"), int) else None
-    if agent and record and agent.ticks == record.get("agent_start_ticks") and agent.state not in "ZX":
+def carrying(variable: str) -> list[proctree.Process]:
+    """Return the living processes that were started with `variable` (NAME=VALUE) in their environment (Linux)."""
+    if not Path("/proc/self/environ").exists():
+        return []
+    wanted = variable.encode()
+    found = []
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdecimal() or int(folder.name) == os.getpid():
+            continue
+        try:
+            carries = wanted in (folder / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue  # gone, or not ours to see
+        process = proctree.read(int(folder.name)) if carries else None
+        if process and process.alive():
+            found.append(process)
+    return found
+
+
+def _left(run_id: str, record: dict[str, Any] | None) -> list[proctree.Process]:
+    found = {process.pid: process for process in carrying(f"KT_RUN={run_id}")}
+    agent = (
+        proctree.read(record["agent_pid"]) if record and isinstance(record.get("agent_pid"), int) else None
+    )
+    if agent and record and agent.start_ticks == record.get("agent_start_ticks") and agent.alive():
         found[agent.pid] = agent
-        found.update({process.pid: process for process in tree.descendants(agent.pid)})
+        found.update({process.pid: process for process in proctree.descendants(agent.pid)})
     return list(found.values())

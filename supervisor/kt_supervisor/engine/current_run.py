@@ -16,7 +16,7 @@ from kt_supervisor.engine.launching import Program
 from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.problems import FAILED, WRONG_STATE
 from kt_supervisor.engine.tails import Tail
-from kt_supervisor.keeper.spec import Spec
+from kt_supervisor.keeper import specification
 
 READINESS_S = 0.3
 """How long an agent must have been alive to count as started: the contract's window."""
@@ -79,20 +79,20 @@ class CurrentRun:
     ) -> None:
         """Start the keeper and meet it; adopting a new Run is the same as adopting an old one."""
         parts = self._parts
-        spec = Spec(
+        told = specification.build(
             run_id=self.run.id,
             instance_id=self.run.instance_id,
             name=name,
             state_dir=str(parts.files.root),
-            argv=program.argv,
+            argv=list(program.argv),
             env=program.env,
             cwd=str(cwd),
             interactive=interactive,
-            engine_command=parts.spawner.engine_command(),
+            engine_command=list(parts.spawner.engine_command()),
             engine_env=environment.for_our_processes(),
             lend_from=str(parts.files.gateway.lend) if metered else None,
         )
-        self._keeper = await asyncio.to_thread(parts.spawner.keeper, spec)
+        self._keeper = await asyncio.to_thread(parts.spawner.keeper, told, log=self.files.keeper_log)
         await self.meet_keeper(within_s=SPAWN_TIMEOUT_S)
 
     async def meet_keeper(self, *, within_s: float = MEET_TIMEOUT_S) -> None:

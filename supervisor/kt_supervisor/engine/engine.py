@@ -27,7 +27,7 @@ from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.spawn import Spawner
 from kt_supervisor.engine.tasks import Tasks
 from kt_supervisor.engine.writer import Writer
-from kt_supervisor.keeper import tree
+from kt_supervisor.keeper import proctree, system
 
 logger = logging.getLogger(__name__)
 
@@ -170,7 +170,11 @@ class Engine:
         self.end()
 
     def _record(self) -> dict[str, Any]:
-        who = {"pid": os.getpid(), "start_ticks": tree.start_ticks(os.getpid()), "boot_id": tree.boot_id()}
+        who = {
+            "pid": os.getpid(),
+            "start_ticks": proctree.start_ticks(os.getpid()),
+            "boot_id": system.boot_id(),
+        }
         return who | {"version": version(), "started_at_ns": self._started_at_ns}
 
 

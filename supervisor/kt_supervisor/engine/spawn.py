@@ -9,7 +9,9 @@ from pathlib import Path
 import kt_supervisor.keeper
 from kt_ledger.layout import StateLayout
 from kt_supervisor.engine import environment
-from kt_supervisor.keeper.spec import Spec
+
+AGENT_UMASK = 0o022
+"""What an agent's own files get; the keeper sets a stricter one for itself and gives this on."""
 
 _KEEPER = Path(kt_supervisor.keeper.__file__).with_name("__main__.py")
 
@@ -26,15 +28,15 @@ class Spawner:
         """Return the command line that starts an engine like this one."""
         return (sys.executable, "-m", "kt_supervisor.engine", "--state-dir", str(self._files.root))
 
-    def keeper(self, spec: Spec) -> subprocess.Popen[bytes]:
-        """Start the keeper of one Run and hand it its specification; raises OSError."""
+    def keeper(self, specification: bytes, *, log: Path) -> subprocess.Popen[bytes]:
+        """Start the keeper of one Run and hand it what it is to do; raises OSError."""
         command = [sys.executable, "-I", "-S", str(_KEEPER)]
         keeper = self._start(
-            command, spec.files.keeper_log, {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}, subprocess.PIPE
+            command, log, {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}, subprocess.PIPE, umask=AGENT_UMASK
         )
         assert keeper.stdin is not None
         try:
-            keeper.stdin.write(spec.encode())
+            keeper.stdin.write(specification)
             keeper.stdin.close()
         except BrokenPipeError:
             pass  # it has died, and its exit code tells why
@@ -53,7 +55,7 @@ class Spawner:
             self._children = {child for child in self._children if child.poll() is None}
 
     def _start(
-        self, command: list[str], log: Path, variables: dict[str, str], stdin: int
+        self, command: list[str], log: Path, variables: dict[str, str], stdin: int, *, umask: int = 0o077
     ) -> subprocess.Popen[bytes]:
         said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
@@ -65,6 +67,7 @@ class Spawner:
                 cwd=self._files.root,
                 env=variables,
                 start_new_session=True,
+                umask=umask,
             )
         finally:
             os.close(said)

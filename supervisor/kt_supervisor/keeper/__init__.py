@@ -32,8 +32,9 @@ Control: `keeper.sock`, lines of JSON. Any connection may ask:
     {"op": "lend", "instance": ID}          -> `kt_ledger.lending`
     {"op": "hello", "protocol": 1}          -> the answer of status; this connection is then the engine's: the keeper
                                                sends {"event": "output"} after it copied output (at most one per 20 ms),
-                                               {"event": "started"}, {"event": "exited", ...exit.json} on it
-                                               (also right after this answer, when the Run has ended before)
+                                               {"event": "started"}, {"event": "agent_exited"} (the main process has
+                                               gone, the rest of its tree is ended next), {"event": "exited",
+                                               ...exit.json} (also right after this answer, when it ended before)
     {"op": "spares"}                        -> {ok, streams: ["out", "err"]} with the open read ends of these attached
                                                (SCM_RIGHTS, non-blocking, shared): while somebody holds them, an agent
                                                whose keeper was killed gets no EPIPE. Read them only once it is dead

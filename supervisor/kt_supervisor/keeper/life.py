@@ -110,6 +110,7 @@ class Life:
         self._tree.reap(self.agent_pid)
         if self._ended_at_ns is None and self.agent_pid in self._tree.statuses:
             self._ended_at_ns = loop.wall_ns()
+            self._announce({"event": "agent_exited"})
             if self._child is None and self.phase in (SPAWNING, RUNNING):
                 self._sweep()
         self._ladder.changed()

@@ -16,6 +16,8 @@ PATIENCE_S = 5.0
 FIRST_DELAY_S = 0.2
 LONGEST_DELAY_S = 30.0
 STABLE_S = 10.0
+UNSTABLE_DELAY_S = 0.8
+"""The longest delay after an engine that came up and soon ended: slow enough not to spin; an agent's lines wait."""
 
 
 class Waking:
@@ -41,10 +43,9 @@ class Waking:
     def left(self) -> None:
         """The last engine's connection ended."""
         self.quit()
-        if self._arrived_s is not None and self._loop.now_s() - self._arrived_s >= STABLE_S:
-            self._delay_s = (
-                FIRST_DELAY_S  # one that dies at once, again and again, is not started faster for it
-            )
+        if self._arrived_s is not None:
+            stable = self._loop.now_s() - self._arrived_s >= STABLE_S
+            self._delay_s = FIRST_DELAY_S if stable else min(self._delay_s, UNSTABLE_DELAY_S)
         self._arrived_s = None
         self._wait()
 

@@ -11,7 +11,7 @@ from kt_ledger.layout import RunLayout
 from kt_ledger.records import RunRow
 from kt_supervisor.engine import adoption
 from kt_supervisor.engine.adoption import Evidence, Verdict
-from kt_supervisor.keeper import tree
+from kt_supervisor.keeper import proctree, system
 
 EXIT = {"code": 0}
 RECORD = {"keeper_pid": 1}
@@ -57,8 +57,8 @@ def test_a_half_written_record_is_none(tmp_path: Path) -> None:
 
 
 def test_a_reused_pid_is_not_the_keeper(tmp_path: Path) -> None:
-    ticks = tree.start_ticks(os.getpid())
-    record = {"keeper_pid": os.getpid(), "keeper_start_ticks": ticks + 1, "boot_id": tree.boot_id()}
+    ticks = proctree.start_ticks(os.getpid())
+    record = {"keeper_pid": os.getpid(), "keeper_start_ticks": ticks + 1, "boot_id": system.boot_id()}
     (tmp_path / "run.json").write_text(json.dumps(record))
 
     found = adoption.gather(RunLayout(tmp_path), RUN)
@@ -74,11 +74,11 @@ def test_a_tree_is_ended_by_the_runs_name_and_strangers_are_left_alone() -> None
     stranger = subprocess.Popen(["sleep", "600"])
     assert ours.stdout is not None
     ours.stdout.readline()
-    record = {"agent_pid": stranger.pid, "agent_start_ticks": tree.start_ticks(stranger.pid) + 1}
+    record = {"agent_pid": stranger.pid, "agent_start_ticks": proctree.start_ticks(stranger.pid) + 1}
 
     clean = adoption.end_tree("run-of-this-test", record)
 
-    left = tree.carrying("KT_RUN=run-of-this-test")
+    left = adoption.carrying("KT_RUN=run-of-this-test")
     alive = stranger.poll() is None
     stranger.kill()
     stranger.wait()

@@ -29,7 +29,7 @@ if run:
     stream.makefile().readline()
     with open(state + "/greeted", "a") as file:
         file.write("x")
-    stream.recv(1)
+    while stream.recv(4096): pass
 """
 
 
