@@ -20,10 +20,14 @@ class Tally:
         self.error = False
         self.finished = False
         self.done = False  # the dialect's terminal event was seen
+        self.documents = 0
+        self.usage_events = 0  # events that exist only to report usage
         self.spoke_at_ns: int | None = None
 
     def take(self, finding: Finding, *, mono_ns: int) -> None:
         """Add what one document says; `mono_ns` is when its last byte came."""
+        self.documents += 1
+        self.usage_events += finding.only_usage
         self.model = finding.model or self.model
         self.request_id = self.request_id or finding.request_id
         self.service_tier = finding.service_tier or self.service_tier
@@ -57,5 +61,5 @@ class Tally:
 
     @property
     def knows_the_answer(self) -> bool:
-        """Whether model, id and first token are known, so that ordinary events need no parsing."""
-        return self.model is not None and self.request_id is not None and self.spoke_at_ns is not None
+        """Whether the model has begun to speak: model and id have come by then, and ordinary events need no parsing."""
+        return self.spoke_at_ns is not None

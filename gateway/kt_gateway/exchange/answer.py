@@ -1,8 +1,8 @@
 """An answer's body on its way: undone codings for the meter's eyes, and the reader that its first bytes call for.
 
 The content type is a hint only: servers send event streams under other types, and JSON errors as event streams.
-Laws as in `stream`: every byte taken is given back once, in order; `backlog` is what is still kept. A coded answer
-passes whole: nothing is withheld from it, and the coded bytes in which the terminal event shows are held together.
+Laws as in `stream`: every byte taken is given back once, in order; `kept_bytes` is how much is still kept. A coded
+answer passes whole: nothing is withheld from it, and the coded bytes that show the terminal event are held together.
 """
 
 from dataclasses import dataclass
@@ -51,16 +51,16 @@ class Answer:
     @property
     def stream(self) -> bool:
         """Whether the body is, or by its type would be, an event stream."""
+        typed = self._content_type == "text/event-stream"
         if self._reader is None:
-            return not self._opaque and self._content_type == "text/event-stream"
-        return isinstance(self._reader, EventStream)
+            return typed and not self._opaque
+        # Plain text may begin like an event; it is no stream until an object came.
+        return isinstance(self._reader, EventStream) and (typed or self._tally.documents > 0)
 
     @property
-    def backlog(self) -> bytes:
-        """What was taken and not given back."""
-        if self._codings is not None:
-            return self._coded
-        return self._reader.backlog if self._reader is not None else self._head
+    def kept_bytes(self) -> int:
+        """How many of the last bytes taken were not given back yet."""
+        return len(self._coded) if self._codings is not None else self._plain_kept_bytes()
 
     def data(self, data: bytes, *, mono_ns: int) -> Outcome:
         """Take bytes of the body as they came."""
@@ -83,14 +83,14 @@ class Answer:
         self._coded = b""
         if self._tally.done:
             return Outcome(b"", kept, terminal=True)
-        waits = not (self.undecodable or self.too_large) and self._plain_backlog()
+        waits = not (self.undecodable or self.too_large) and self._plain_kept_bytes() > 0
         if waits and len(kept) <= CODED_BACKLOG_BYTES:
             self._coded = kept
             return Outcome(b"")
         return Outcome(kept)
 
-    def _plain_backlog(self) -> bool:
-        return bool(self._reader.backlog if self._reader is not None else self._head)
+    def _plain_kept_bytes(self) -> int:
+        return self._reader.kept_bytes if self._reader is not None else len(self._head)
 
     def _plain(self, data: bytes, mono_ns: int) -> Outcome:
         if self._reader is not None:

@@ -19,7 +19,7 @@ KEEP_BYTES = 128 << 10
 class Document:
     """Reads one JSON document as it passes. `readable` is None until the end, then whether it was JSON, whole."""
 
-    backlog = b""
+    kept_bytes = 0
 
     def __init__(self, dialect: Dialect, tally: Tally) -> None:
         self._dialect = dialect

@@ -14,6 +14,7 @@ from kt_gateway.decode.tally import Tally
 from kt_gateway.exchange import record, request, verdict
 from kt_gateway.exchange.answer import Answer, BodyFacts
 from kt_gateway.exchange.stream import Outcome
+from kt_gateway.exchange.unreleased import Unreleased
 from kt_ledger.values import Reason
 
 Headers = tuple[tuple[bytes, bytes], ...]
@@ -83,6 +84,7 @@ class Exchange:
         self.was_sent = False
         self.tally: Tally | None = None
         self._inject = inject_usage
+        self._unreleased = Unreleased()
         self._blind = False  # after a fault nothing more is read
         self._dialect = dialect_of(head.method, head.path, dialects=dialects)
         self._answer: Answer | None = None
@@ -207,13 +209,15 @@ class Exchange:
         answer = self._answer
         if answer is None or self._blind:
             return Outcome(data)
-        kept = answer.backlog
         try:
-            return step(answer)
+            outcome = step(answer)
+            kept_bytes = answer.kept_bytes
         except Exception:
             self.faults += 1
             self._blind = True
-            return Outcome(kept + data)
+            return Outcome(self._unreleased.last() + data)
+        self._unreleased.note(data, kept_bytes)
+        return outcome
 
     def _facts(self) -> verdict.Facts:
         tally, answer = self.tally, self._answer
@@ -222,7 +226,7 @@ class Exchange:
             metered=self.metered,
             status=self.status,
             measured=measured is not None,
-            whole=measured is not None and measured.whole,
+            whole=measured is not None and measured.whole and not self._counted_by_choice(),
             stream=answer is not None and answer.stream,
             done=tally is not None and tally.done,
             finished=tally is not None and tally.finished,
@@ -232,6 +236,10 @@ class Exchange:
             faulty=self.faults > 0,
             failure=self._failure,
         )
+
+    def _counted_by_choice(self) -> bool:
+        # llama.cpp sends one usage event a choice, each with that choice's output: the last is not the sum.
+        return self.tally is not None and self.tally.usage_events > 1 and (self.asked.choices or 1) > 1
 
     def close_fields(self, *, at_ns: int, mono_ns: int) -> dict[str, Any]:
         """Return the payload of the `close` record (of a `local` one where nothing was sent); under 64 KiB."""

@@ -1,8 +1,8 @@
 """A streamed answer on its way: what goes on at once, what waits for the record, what the agent did not ask for.
 
 Laws: every byte taken is given back once, in order, except the events that exist only because we asked for usage;
-`backlog` is always what was taken and not yet given, so that a fault can hand it over; memory is bounded by one event
-of 64 KiB. From the terminal event's first byte on, bytes are given as `held`.
+`kept_bytes` is always how many were taken and not yet given, so that a fault can hand them over; memory is bounded by
+one event of 64 KiB. From the terminal event's first byte on, bytes are given as `held`.
 """
 
 import json
@@ -46,9 +46,9 @@ class EventStream:
         self._withheld_last = False
 
     @property
-    def backlog(self) -> bytes:
-        """What was taken and not given back."""
-        return bytes(self._framer.pending[self._given :]) if self._framer.pending else b""
+    def kept_bytes(self) -> int:
+        """How many of the last bytes taken were not given back yet."""
+        return len(self._framer.pending) - self._given
 
     def data(self, data: bytes, *, mono_ns: int) -> Outcome:
         """Take bytes of the stream."""

@@ -11,7 +11,7 @@ from tests.gateway.exchange.feeding import STARTED_AT_NS, cut, feed, new_exchang
 from kt_gateway.decode import chat
 from kt_gateway.decode.finding import Finding
 from kt_gateway.decode.table import DIALECTS, Dialect
-from kt_gateway.exchange.exchange import Exchange
+from kt_gateway.exchange.exchange import Exchange, RequestHead
 from kt_ledger.journal import CLOSE, OPEN, frame
 from kt_ledger.values import Reason
 
@@ -177,6 +177,34 @@ def test_no_byte_of_the_terminal_event_leaves_before_the_record(
     )
 
 
+@pytest.mark.parametrize("request_body", [b"{}", STREAMED])
+def test_a_terminal_event_that_comes_alone_waits_for_the_record(request_body: bytes) -> None:
+    events = [said("a"), said("b"), said("", "stop"), usage(), DONE]
+
+    heard = feed(new_exchange(), events, request=request_body)
+
+    assert heard.after == DONE
+
+
+def test_a_whole_event_behind_a_long_one_is_read_after_it() -> None:
+    long = said("x" * 100_000)
+
+    heard = feed(
+        new_exchange(), [said("a"), long[:90_000], long[90_000:] + said("b"), usage(), DONE], request=STREAMED
+    )
+
+    assert heard.body == said("a") + long + said("b") + DONE
+
+
+def test_the_first_reason_for_failing_stays() -> None:
+    exchange = new_exchange()
+    exchange.failed(Reason.UPSTREAM_CUT, mono_ns=1)
+
+    exchange.failed(Reason.CLIENT_GONE, mono_ns=2)
+
+    assert exchange.close_fields(at_ns=3, mono_ns=3)["reason"] == "upstream_cut"
+
+
 def test_a_stream_is_passed_on_event_by_event() -> None:
     exchange = new_exchange()
     exchange.collected(STREAMED)
@@ -326,13 +354,44 @@ def test_a_client_that_leaves_after_usage_but_before_the_end_leaves_a_lower_boun
     assert heard.exchange.finish_seen
 
 
-def test_a_fault_in_reading_the_request_forwards_it_as_it_came() -> None:
-    exchange = new_exchange(headers={"content-type": "application/json", "content-encoding": "gzip"})
-    body = gzip.compress(STREAMED)
+def test_one_usage_event_a_choice_is_a_lower_bound() -> None:
+    body = said("a", "stop") + usage(9, 8) + said("b", "stop") + usage(9, 8) + DONE
 
-    assert exchange.collected(body) is body
-    assert exchange.asked.stream is True
-    assert not exchange.usage_asked_by_us
+    heard = feed(new_exchange(), [body], request=b'{"stream":true,"n":2}')
+
+    assert (heard.close["completeness"], heard.close["reason"]) == ("partial", "usage_incomplete")
+    assert heard.close["counts"] == {"input": 9, "output": 8}
+    assert b"usage" not in heard.body
+
+
+def test_plain_text_that_begins_like_an_event_is_no_cut_stream() -> None:
+    heard = feed(new_exchange(), [b"data: tables are below"], headers={"content-type": "text/plain"})
+
+    assert heard.cleanly
+    assert heard.close["reason"] == "no_usage"
+
+
+def test_a_fault_in_reading_the_request_forwards_it_as_it_came() -> None:
+    # A header without a value is a defect of the driver; it must not cost the call.
+    head = RequestHead("POST", "/v1/chat/completions", "", ((b"content-type", None),))  # type: ignore[arg-type]
+    exchange = Exchange(id="x", instance_id="i", run_id=None, head=head, started_at_ns=0, started_mono_ns=0)
+
+    assert exchange.collected(STREAMED) is STREAMED
+    heard = feed(exchange, [WHOLE_STREAM], request=STREAMED)
+
+    assert heard.body == WHOLE_STREAM
+    assert (heard.close["completeness"], heard.close["reason"]) == ("partial", "meter_fault")
+
+
+def test_a_fault_in_the_record_leaves_an_unknown_with_its_reason() -> None:
+    exchange = new_exchange()
+    feed(exchange, [WHOLE_STREAM])
+    assert exchange.tally is not None
+    exchange.tally.spoke_at_ns = "no time"  # type: ignore[assignment]
+
+    close = exchange.close_fields(at_ns=1, mono_ns=1)
+
+    assert (close["completeness"], close["reason"], close["counts"]) == ("unknown", "meter_fault", {})
 
 
 def test_a_decoder_that_fails_at_once_leaves_an_unknown_with_its_reason() -> None:
