@@ -87,7 +87,8 @@ class JournalWriter:
         self._watch: asyncio.TimerHandle | None = None
         self._idle: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
-        self._wake = threading.Condition()
+        self._guard = threading.Lock()  # of everything that both threads touch
+        self._wake = threading.Condition(self._guard)
         self._asked = False
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
@@ -110,7 +111,7 @@ class JournalWriter:
             False when it could not be written now; it is then kept in memory, or forgotten where `keep` is false.
         """
         data = journal.frame(type_, fields)
-        with self._wake:
+        with self._guard:
             written = self.healthy and self._write(data)
             if written or (keep and self._room_for(type_, data)):
                 self._sequence += 1
@@ -134,7 +135,7 @@ class JournalWriter:
         self._waiters.append((self._sequence, time.monotonic(), waiter))
         if self._watch is None:
             self._watch = self._loop.call_later(self._stuck_after_s, self._look_after_waiters)
-        with self._wake:
+        with self._guard:
             self._wanted = self._sequence
             self._wake.notify()
         return await waiter
@@ -150,7 +151,7 @@ class JournalWriter:
 
     def close(self) -> None:
         """Make everything durable, end the thread and let go of the lock; blocks at most five seconds."""
-        with self._wake:
+        with self._guard:
             self._closing = True
             self._wake.notify()
         self._thread.join(CLOSE_TIMEOUT_S)
@@ -207,7 +208,7 @@ class JournalWriter:
 
     def _ask(self) -> None:
         self._idle = None
-        with self._wake:
+        with self._guard:
             self._asked = True
             self._wake.notify()
 
@@ -217,7 +218,7 @@ class JournalWriter:
             return
         age_s = time.monotonic() - self._waiters[0][1]
         if age_s >= self._stuck_after_s:
-            with self._wake:
+            with self._guard:
                 self._fail(TimeoutError(f"a sync takes longer than {self._stuck_after_s} s"))
         else:
             self._watch = self._loop.call_later(self._stuck_after_s - age_s, self._look_after_waiters)
@@ -251,7 +252,7 @@ class JournalWriter:
 
     def _await_work(self) -> bool:
         """Wait for something to do; False once it is time to end."""
-        with self._wake:
+        with self._guard:
             if self.healthy:
                 self._wake.wait_for(self._has_work)
             else:
@@ -263,7 +264,7 @@ class JournalWriter:
         return self._closing or self._asked or self._wanted > self._reached or not self.healthy
 
     def _sync(self) -> None:
-        with self._wake:
+        with self._guard:
             sequence, segment = self._sequence, self._segment
             given_up, self._given_up = self._given_up, []
             folder_dirty, self._folder_dirty = self._folder_dirty, False
@@ -276,13 +277,13 @@ class JournalWriter:
             if folder_dirty:
                 self._sync_folder()
         except OSError as error:
-            with self._wake:
+            with self._guard:
                 self._fail(error)
             return
         finally:
             for full in given_up:
                 full.close()
-        with self._wake:
+        with self._guard:
             if not self.healthy:
                 return  # too late: its waiters have been released
             self._forget(sequence)
@@ -306,7 +307,7 @@ class JournalWriter:
         try:
             fresh = Segment(self._folder, self._segment.number + 1, hidden=True)
             fresh.write(self._header_frame(fresh.number))
-            with self._wake:
+            with self._guard:
                 for kept in list(self._kept):
                     fresh.write(_again(kept))
                 sequence = self._sequence
@@ -321,7 +322,7 @@ class JournalWriter:
         self._take_over(fresh, sequence)
 
     def _take_over(self, fresh: Segment, sequence: int) -> None:
-        with self._wake:
+        with self._guard:
             old, self._segment = self._segment, fresh
             self._forget(sequence)
             self.healthy = True
