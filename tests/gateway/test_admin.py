@@ -6,13 +6,14 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.gateway.mitm.conftest import gateway, make_lane, make_provider, start_gateway  # noqa: F401  # fixtures
 from tests.gateway.mitm.gateway import Client, Gateway, Lane, UnixConnection, eventually
-from tests.gateway.mitm.provider import COMPLETION, always, sized
+from tests.gateway.mitm.provider import COMPLETION, Asked, Wire, always, sized
 
 from kt_ledger import journal, lending, messages
 
@@ -120,6 +121,31 @@ def test_a_deleted_listener_is_closed_and_unknown(gateway: Gateway) -> None:  # 
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", int(str(port)))).close()
     assert gateway.ask("DELETE", "/v1/listeners/gone")[0] == 404
+
+
+def test_an_open_connection_of_a_deleted_listener_finishes_its_call_and_gets_no_other(
+    make_lane: MakeLane,
+) -> None:  # noqa: F811
+    go_on = threading.Event()
+
+    def gated(_: Asked, wire: Wire) -> bool:
+        go_on.wait(20)
+        wire.send(sized(COMPLETION))
+        return True
+
+    lane = make_lane(gated)
+    kept, busy = lane.client(lane.get("/.kt/probe")), lane.client(lane.post())
+    kept.answer()
+    lane.provider.wait_for(1)
+
+    lane.gateway.ask("DELETE", f"/v1/listeners/{lane.instance}")
+    kept.send(lane.post())
+    go_on.set()
+
+    assert kept.answer()[0].startswith(b"HTTP/1.1 403 ")
+    assert busy.answer()[1] == COMPLETION
+    assert lane.close_record()["completeness"] == "exact"
+    assert len(lane.provider.log) == 1
 
 
 def test_a_listener_can_move_and_come_back(make_lane: MakeLane) -> None:  # noqa: F811
@@ -254,8 +280,6 @@ class Keeper:
     """Lends one socket, as a keeper does."""
 
     def __init__(self, path: Path, endpoint: socket.socket) -> None:
-        import threading
-
         self.path = path
         self._endpoint = endpoint
         self._server = socket.socket(socket.AF_UNIX)
