@@ -27,7 +27,8 @@ class Dispatcher:
     def remove(self, instance_id: str) -> InstanceMeter:
         """Take a meter out; its streams under way are still recorded. Raises KeyError."""
         meter = self.meters.pop(instance_id)
-        meter.draining = True
+        meter.retire()
+        self._leaving = {name: other for name, other in self._leaving.items() if other.in_flight}
         self._leaving[instance_id] = meter
         meter.done()
         return meter

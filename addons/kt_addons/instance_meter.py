@@ -5,6 +5,7 @@ as a note when the count has rested for a while, so that a hammering client cost
 """
 
 import asyncio
+import dataclasses
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -68,6 +69,11 @@ class InstanceMeter:
     def replace(self, listener: messages.Listener) -> None:
         """Take new rules; the next request passes through them. Raises RulesInvalid and changes nothing."""
         self.door = door.Door(listener)
+
+    def retire(self) -> None:
+        """Let nobody in any more: connections that are still open may finish what is under way, and that is all."""
+        self.draining = True
+        self.door = door.Door(dataclasses.replace(self.door.listener, grants=(), listener_auth="token"))
 
     # -- hooks -------------------------------------------------------------------------------------------------
     async def kt_settle(self, moment: Moment) -> None:

@@ -31,6 +31,7 @@ MINOR = 0
 MAX_PAYLOAD_BYTES = 1 << 20
 """No record of ours comes near; a longer length is damage, not data."""
 
+_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 _HEAD = struct.Struct("<4sBBHII")
 _CHECKED = struct.Struct("<BB")
 _DECODER = json.JSONDecoder()
@@ -84,7 +85,7 @@ def frame(type_: int, fields: dict[str, Any]) -> bytes:
         type_: one of the record types above.
         fields: the payload; anything JSON can say.
     """
-    payload = json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    payload = _encode(fields).encode("utf-8", "surrogatepass")
     assert len(payload) <= MAX_PAYLOAD_BYTES, "a record must be bounded by whoever fills it"
     return _HEAD.pack(MAGIC, type_, MINOR, 0, len(payload), _crc(type_, MINOR, payload)) + payload
 

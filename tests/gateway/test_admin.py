@@ -6,13 +6,13 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.gateway.mitm.conftest import gateway, make_lane, make_provider, start_gateway  # noqa: F401  # fixtures
 from tests.gateway.mitm.gateway import Client, Gateway, Lane, UnixConnection, eventually
-from tests.gateway.mitm.provider import COMPLETION, always, sized
+from tests.gateway.mitm.provider import COMPLETION, Asked, Wire, always, sized
 
 from kt_ledger import journal, lending, messages
 
@@ -26,7 +26,7 @@ def put(process: Gateway, instance: str, **fields: object) -> tuple[int, dict[st
     return process.ask("PUT", f"/v1/listeners/{instance}", message)
 
 
-def test_the_status_says_who_it_is_and_what_it_holds(start_gateway: StartGateway) -> None:  # noqa: F811
+def test_the_status_says_who_it_is_and_what_it_holds(start_gateway: StartGateway) -> None:
     process = start_gateway()
     port = put(process, "i-1")[1]["port"]
 
@@ -40,7 +40,7 @@ def test_the_status_says_who_it_is_and_what_it_holds(start_gateway: StartGateway
     assert status.start_ticks > 0
 
 
-def test_everything_of_the_gateway_is_for_its_owner_only(start_gateway: StartGateway) -> None:  # noqa: F811
+def test_everything_of_the_gateway_is_for_its_owner_only(start_gateway: StartGateway) -> None:
     process = start_gateway()
 
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in process.files.root.rglob("*")}
@@ -49,7 +49,7 @@ def test_everything_of_the_gateway_is_for_its_owner_only(start_gateway: StartGat
     assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
 
 
-def test_a_second_gateway_leaves_the_first_alone(start_gateway: StartGateway) -> None:  # noqa: F811
+def test_a_second_gateway_leaves_the_first_alone(start_gateway: StartGateway) -> None:
     process = start_gateway()
     state = str(process.files.root.parent)
 
@@ -66,7 +66,7 @@ def test_a_second_gateway_leaves_the_first_alone(start_gateway: StartGateway) ->
     assert process.ask("GET", "/v1/status")[0] == 200
 
 
-def test_a_port_that_somebody_has_is_said_to_be_taken(gateway: Gateway) -> None:  # noqa: F811
+def test_a_port_that_somebody_has_is_said_to_be_taken(gateway: Gateway) -> None:
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         status, answer = put(gateway, "taken", port=stranger.getsockname()[1])
 
@@ -74,7 +74,7 @@ def test_a_port_that_somebody_has_is_said_to_be_taken(gateway: Gateway) -> None:
     assert "taken" not in gateway.ask("GET", "/v1/status")[1]["listeners"]
 
 
-def test_a_taken_port_leaves_the_old_listener_as_it_was(make_lane: MakeLane) -> None:  # noqa: F811
+def test_a_taken_port_leaves_the_old_listener_as_it_was(make_lane: MakeLane) -> None:
     lane = make_lane(always(sized(COMPLETION)))
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         status, _ = put(lane.gateway, lane.instance, port=stranger.getsockname()[1])
@@ -99,7 +99,7 @@ def test_a_taken_port_leaves_the_old_listener_as_it_was(make_lane: MakeLane) -> 
         [],
     ],
 )
-def test_a_message_that_cannot_be_served_is_refused_with_a_reason(gateway: Gateway, message: object) -> None:  # noqa: F811
+def test_a_message_that_cannot_be_served_is_refused_with_a_reason(gateway: Gateway, message: object) -> None:
     status, answer = gateway.ask("PUT", "/v1/listeners/bad", message)  # type: ignore[arg-type]
 
     assert (status, answer["error"]) == (400, "listener_invalid")
@@ -107,12 +107,12 @@ def test_a_message_that_cannot_be_served_is_refused_with_a_reason(gateway: Gatew
     assert "bad" not in gateway.ask("GET", "/v1/status")[1]["listeners"]
 
 
-def test_unknown_fields_of_a_later_version_are_ignored(gateway: Gateway) -> None:  # noqa: F811
+def test_unknown_fields_of_a_later_version_are_ignored(gateway: Gateway) -> None:
     assert put(gateway, "later", from_the_future=1)[0] == 200
     assert gateway.ask("DELETE", "/v1/listeners/later")[0] == 200
 
 
-def test_a_deleted_listener_is_closed_and_unknown(gateway: Gateway) -> None:  # noqa: F811
+def test_a_deleted_listener_is_closed_and_unknown(gateway: Gateway) -> None:
     port = put(gateway, "gone")[1]["port"]
 
     assert gateway.ask("DELETE", "/v1/listeners/gone")[0] == 200
@@ -122,7 +122,32 @@ def test_a_deleted_listener_is_closed_and_unknown(gateway: Gateway) -> None:  # 
     assert gateway.ask("DELETE", "/v1/listeners/gone")[0] == 404
 
 
-def test_a_listener_can_move_and_come_back(make_lane: MakeLane) -> None:  # noqa: F811
+def test_an_open_connection_of_a_deleted_listener_finishes_its_call_and_gets_no_other(
+    make_lane: MakeLane,
+) -> None:
+    go_on = threading.Event()
+
+    def gated(_: Asked, wire: Wire) -> bool:
+        go_on.wait(20)
+        wire.send(sized(COMPLETION))
+        return True
+
+    lane = make_lane(gated)
+    kept, busy = lane.client(lane.get("/.kt/probe")), lane.client(lane.post())
+    kept.answer()
+    lane.provider.wait_for(1)
+
+    lane.gateway.ask("DELETE", f"/v1/listeners/{lane.instance}")
+    kept.send(lane.post())
+    go_on.set()
+
+    assert kept.answer()[0].startswith(b"HTTP/1.1 403 ")
+    assert busy.answer()[1] == COMPLETION
+    assert lane.close_record()["completeness"] == "exact"
+    assert len(lane.provider.log) == 1
+
+
+def test_a_listener_can_move_and_come_back(make_lane: MakeLane) -> None:
     lane = make_lane(always(sized(COMPLETION)))
     before = lane.port
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -136,7 +161,7 @@ def test_a_listener_can_move_and_come_back(make_lane: MakeLane) -> None:  # noqa
         Client(before)
 
 
-def test_progress_tells_of_each_write(make_lane: MakeLane) -> None:  # noqa: F811
+def test_progress_tells_of_each_write(make_lane: MakeLane) -> None:
     lane = make_lane(always(sized(COMPLETION)))
     connection = UnixConnection(lane.gateway.files.admin)
     connection.request("GET", "/v1/progress")
@@ -154,8 +179,8 @@ def test_progress_tells_of_each_write(make_lane: MakeLane) -> None:  # noqa: F81
 
 
 def test_a_lent_socket_outlives_the_gateway_and_serves_the_next(
-    start_gateway: StartGateway,  # noqa: F811
-    make_lane: MakeLane,  # noqa: F811
+    start_gateway: StartGateway,
+    make_lane: MakeLane,
     tmp_path: Path,
 ) -> None:
     first = start_gateway()
@@ -185,12 +210,12 @@ def test_a_lent_socket_outlives_the_gateway_and_serves_the_next(
     keeper.close()
 
 
-def test_a_keeper_that_is_gone_is_no_obstacle(gateway: Gateway, tmp_path: Path) -> None:  # noqa: F811
+def test_a_keeper_that_is_gone_is_no_obstacle(gateway: Gateway, tmp_path: Path) -> None:
     assert put(gateway, "alone", borrow_from=str(tmp_path / "nobody.sock"))[0] == 200
     gateway.ask("DELETE", "/v1/listeners/alone")
 
 
-def test_borrowers_are_told_when_a_listener_goes(gateway: Gateway) -> None:  # noqa: F811
+def test_borrowers_are_told_when_a_listener_goes(gateway: Gateway) -> None:
     put(gateway, "lent")
     endpoint, connection = lending.borrow(gateway.files.lend, "lent")
 
@@ -201,7 +226,7 @@ def test_borrowers_are_told_when_a_listener_goes(gateway: Gateway) -> None:  # n
     endpoint.close()
 
 
-def test_what_is_not_there_is_not_lent(gateway: Gateway) -> None:  # noqa: F811
+def test_what_is_not_there_is_not_lent(gateway: Gateway) -> None:
     with pytest.raises(lending.LendingRefused, match="no listener of instance nobody"):
         lending.borrow(gateway.files.lend, "nobody")
 
@@ -209,7 +234,7 @@ def test_what_is_not_there_is_not_lent(gateway: Gateway) -> None:  # noqa: F811
 @pytest.mark.parametrize(
     "nonsense", [b"\n", b"{}\n", b'{"op": "steal"}\n', b"[1]\n", b"\xff\n", b"x" * 10_000]
 )
-def test_nonsense_on_the_lend_socket_is_refused(gateway: Gateway, nonsense: bytes) -> None:  # noqa: F811
+def test_nonsense_on_the_lend_socket_is_refused(gateway: Gateway, nonsense: bytes) -> None:
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(20)
         client.connect(str(gateway.files.lend))
@@ -218,8 +243,8 @@ def test_nonsense_on_the_lend_socket_is_refused(gateway: Gateway, nonsense: byte
 
 
 def test_a_drained_gateway_makes_way_at_once_for_the_next(
-    start_gateway: StartGateway,  # noqa: F811
-    make_lane: MakeLane,  # noqa: F811
+    start_gateway: StartGateway,
+    make_lane: MakeLane,
 ) -> None:
     first = start_gateway()
     lane = make_lane(always(sized(COMPLETION)), on=first)
@@ -254,8 +279,6 @@ class Keeper:
     """Lends one socket, as a keeper does."""
 
     def __init__(self, path: Path, endpoint: socket.socket) -> None:
-        import threading
-
         self.path = path
         self._endpoint = endpoint
         self._server = socket.socket(socket.AF_UNIX)

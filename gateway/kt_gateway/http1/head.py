@@ -109,7 +109,8 @@ def fields(block: bytes) -> Headers:
 
 def values(headers: Headers, name: bytes) -> list[bytes]:
     """Return all values of the field `name` (lower case), in order."""
-    return [value for key, value in headers if key.lower() == name]
+    size = len(name)  # comparing lengths first spares most of the lower-casing
+    return [value for key, value in headers if len(key) == size and key.lower() == name]
 
 
 def _take_block(buffer: bytearray) -> bytes | None:

@@ -35,7 +35,10 @@ _DECODE_ROUNDS = 3
 
 
 def is_sly(path: bytes) -> bool:
-    """Whether some server could read `path` as another one: dot segments, encoded or not, encoded slashes, controls."""
+    """Whether some server could read `path` as another one: dot segments, however encoded, and controls.
+
+    An encoded slash alone is none: names of models have slashes.
+    """
     if _SUSPICIOUS.search(path) is None:
         return False
     seen = path
@@ -45,7 +48,7 @@ def is_sly(path: bytes) -> bool:
         decoded = unquote_to_bytes(seen)
         if decoded == seen:
             return False
-        if decoded.count(b"/") != seen.count(b"/") or any(byte < 0x20 or byte == 0x7F for byte in decoded):
+        if any(byte < 0x20 or byte == 0x7F for byte in decoded):
             return True
         seen = decoded
     return True

@@ -22,13 +22,17 @@ _HOP_BY_HOP = frozenset(
 )
 CREDENTIALS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
 """Headers in which clients carry a key."""
+_NO_OPTIONS: frozenset[bytes] = frozenset()
 _OURS_TO_SAY = frozenset({b"host", b"content-length", b"expect"})
 
 
 def connection_options(headers: head.Headers) -> frozenset[bytes]:
     """Return the lower-case options of all Connection headers."""
+    named = head.values(headers, b"connection")
+    if not named:
+        return _NO_OPTIONS
     found: set[bytes] = set()
-    for value in head.values(headers, b"connection"):
+    for value in named:
         found.update(option.strip().lower() for option in value.split(b","))
     return frozenset(found)
 

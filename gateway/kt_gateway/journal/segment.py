@@ -61,3 +61,12 @@ class Segment:
             os.close(self.descriptor)
         except OSError:
             pass
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in `folder` durable. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

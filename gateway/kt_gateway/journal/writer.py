@@ -12,13 +12,14 @@ import logging
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kt_gateway.journal.segment import Segment
-from kt_ledger import clock, durable, journal
+from kt_gateway.journal.kept import KeptRecords
+from kt_gateway.journal.segment import Segment, sync_folder
+from kt_gateway.journal.waiters import Waiters
+from kt_ledger import durable, journal
 
 logger = logging.getLogger(__name__)
 
@@ -29,10 +30,6 @@ RETRY_EVERY_S = 0.5
 IDLE_SYNC_S = 0.5
 """How long a record that nobody waits for may stay in the kernel's cache only."""
 CLOSE_TIMEOUT_S = 5.0
-KEPT_LIMIT_BYTES = 32 << 20
-"""Records kept in memory while nothing can be written; beyond it all but close records are dropped and counted."""
-
-Kept = tuple[int, int, dict[str, Any], int]  # sequence, type, fields, size of the frame
 
 
 class JournalWriter:
@@ -65,7 +62,6 @@ class JournalWriter:
         self._header = header
         self._limit_bytes = segment_limit_bytes
         self._slow_sync_s = slow_sync_s
-        self._stuck_after_s = stuck_after_s
         self.on_progress = on_progress
         folder.mkdir(mode=0o700, parents=True)
         self._lock_fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -75,19 +71,15 @@ class JournalWriter:
         self._segment.write(self._header_frame(1))
         self._given_up: list[Segment] = []  # full or failed; closed by the thread, full ones synced first
         self._folder_dirty = True
-        self._sequence = 0
         self._durable = 0  # as the loop knows it
         self._wanted = 0  # the highest sequence that somebody waits for
         self._reached = 0  # the highest sequence that the thread made durable
-        self._kept: deque[Kept] = deque()
-        self._kept_bytes = 0
-        self._dropped = 0
-        self._waiters: deque[tuple[int, float, asyncio.Future[bool]]] = deque()
-        self._hopefuls: list[asyncio.Future[bool]] = []
-        self._watch: asyncio.TimerHandle | None = None
+        self._kept = KeptRecords()
+        self._waiters = Waiters(stuck_after_s=stuck_after_s, on_stuck=self._stuck)
         self._idle: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
-        self._wake = threading.Condition()
+        self._guard = threading.Lock()  # of everything that both threads touch
+        self._wake = threading.Condition(self._guard)
         self._asked = False
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
@@ -110,14 +102,10 @@ class JournalWriter:
             False when it could not be written now; it is then kept in memory, or forgotten where `keep` is false.
         """
         data = journal.frame(type_, fields)
-        with self._wake:
+        with self._guard:
             written = self.healthy and self._write(data)
-            if written or (keep and self._room_for(type_, data)):
-                self._sequence += 1
-                self._kept.append((self._sequence, type_, fields, len(data)))
-                self._kept_bytes += len(data)
-            elif keep:
-                self._dropped += 1
+            if written or keep:
+                self._kept.add(type_, fields, len(data), written=written)
         if self._idle is None:
             self._idle = self._loop.call_later(IDLE_SYNC_S, self._ask)
         if written and self.on_progress is not None:
@@ -128,14 +116,11 @@ class JournalWriter:
         """Wait until everything appended so far is durable; False when that cannot be had."""
         if not self.healthy:
             return False
-        if self._durable >= self._sequence:
+        if self._durable >= self._kept.sequence:
             return True
-        waiter: asyncio.Future[bool] = self._loop.create_future()
-        self._waiters.append((self._sequence, time.monotonic(), waiter))
-        if self._watch is None:
-            self._watch = self._loop.call_later(self._stuck_after_s, self._look_after_waiters)
-        with self._wake:
-            self._wanted = self._sequence
+        waiter = self._waiters.for_sync(self._kept.sequence)
+        with self._guard:
+            self._wanted = self._kept.sequence
             self._wake.notify()
         return await waiter
 
@@ -143,14 +128,12 @@ class JournalWriter:
         """Wait until records can be written again, at most `timeout_s`."""
         if self.healthy:
             return True
-        hopeful: asyncio.Future[bool] = self._loop.create_future()
-        self._hopefuls.append(hopeful)
-        done, _ = await asyncio.wait([hopeful], timeout=timeout_s)
+        done, _ = await asyncio.wait([self._waiters.for_health()], timeout=timeout_s)
         return bool(done) and self.healthy
 
     def close(self) -> None:
         """Make everything durable, end the thread and let go of the lock; blocks at most five seconds."""
-        with self._wake:
+        with self._guard:
             self._closing = True
             self._wake.notify()
         self._thread.join(CLOSE_TIMEOUT_S)
@@ -187,9 +170,6 @@ class JournalWriter:
     def _header_frame(self, number: int) -> bytes:
         return journal.frame(journal.HEADER, {**self._header, "segment": number})
 
-    def _room_for(self, type_: int, data: bytes) -> bool:
-        return type_ == journal.CLOSE or self._kept_bytes + len(data) <= KEPT_LIMIT_BYTES
-
     def _fail(self, error: OSError) -> None:
         """Take the news, in either thread and under the lock, that the current segment is beyond use."""
         if not self.healthy:
@@ -200,40 +180,25 @@ class JournalWriter:
         self._tell(self._release_waiters)
 
     def _release_waiters(self) -> None:
-        while self._waiters and not self.healthy:
-            _, _, waiter = self._waiters.popleft()
-            if not waiter.done():
-                waiter.set_result(False)
+        if not self.healthy:
+            self._waiters.give_up()
+
+    def _stuck(self) -> None:
+        with self._guard:
+            self._fail(TimeoutError("a sync takes too long"))
 
     def _ask(self) -> None:
         self._idle = None
-        with self._wake:
+        with self._guard:
             self._asked = True
             self._wake.notify()
 
-    def _look_after_waiters(self) -> None:
-        self._watch = None
-        if not self._waiters:
-            return
-        age_s = time.monotonic() - self._waiters[0][1]
-        if age_s >= self._stuck_after_s:
-            with self._wake:
-                self._fail(TimeoutError(f"a sync takes longer than {self._stuck_after_s} s"))
-        else:
-            self._watch = self._loop.call_later(self._stuck_after_s - age_s, self._look_after_waiters)
-
     def _synced(self, sequence: int) -> None:
         self._durable = max(self._durable, sequence)
-        while self._waiters and self._waiters[0][0] <= sequence:
-            _, _, waiter = self._waiters.popleft()
-            if not waiter.done():
-                waiter.set_result(True)
+        self._waiters.synced(sequence)
 
     def _recovered(self) -> None:
-        hopefuls, self._hopefuls = self._hopefuls, []
-        for hopeful in hopefuls:
-            if not hopeful.done():
-                hopeful.set_result(True)
+        self._waiters.recovered()
         if self.on_progress is not None:
             self.on_progress()
 
@@ -251,7 +216,7 @@ class JournalWriter:
 
     def _await_work(self) -> bool:
         """Wait for something to do; False once it is time to end."""
-        with self._wake:
+        with self._guard:
             if self.healthy:
                 self._wake.wait_for(self._has_work)
             else:
@@ -263,8 +228,8 @@ class JournalWriter:
         return self._closing or self._asked or self._wanted > self._reached or not self.healthy
 
     def _sync(self) -> None:
-        with self._wake:
-            sequence, segment = self._sequence, self._segment
+        with self._guard:
+            sequence, segment = self._kept.sequence, self._segment
             given_up, self._given_up = self._given_up, []
             folder_dirty, self._folder_dirty = self._folder_dirty, False
         try:
@@ -274,15 +239,15 @@ class JournalWriter:
                 durable.durable(full.descriptor)
             durable.durable(segment.descriptor)
             if folder_dirty:
-                self._sync_folder()
+                sync_folder(self._folder)
         except OSError as error:
-            with self._wake:
+            with self._guard:
                 self._fail(error)
             return
         finally:
             for full in given_up:
                 full.close()
-        with self._wake:
+        with self._guard:
             if not self.healthy:
                 return  # too late: its waiters have been released
             self._forget(sequence)
@@ -290,15 +255,7 @@ class JournalWriter:
 
     def _forget(self, sequence: int) -> None:
         self._reached = sequence
-        while self._kept and self._kept[0][0] <= sequence:
-            self._kept_bytes -= self._kept.popleft()[3]
-
-    def _sync_folder(self) -> None:
-        descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        self._kept.forget(sequence)
 
     def _recover(self) -> None:
         """Begin a fresh segment with everything that is not known to be durable, or leave things as they are."""
@@ -306,13 +263,13 @@ class JournalWriter:
         try:
             fresh = Segment(self._folder, self._segment.number + 1, hidden=True)
             fresh.write(self._header_frame(fresh.number))
-            with self._wake:
-                for kept in list(self._kept):
-                    fresh.write(_again(kept))
-                sequence = self._sequence
+            with self._guard:
+                for data in self._kept.frames_again():
+                    fresh.write(data)
+                sequence = self._kept.sequence
             durable.durable(fresh.descriptor)
             fresh.reveal()
-            self._sync_folder()
+            sync_folder(self._folder)
         except OSError:
             if fresh is not None:
                 fresh.close()
@@ -321,14 +278,12 @@ class JournalWriter:
         self._take_over(fresh, sequence)
 
     def _take_over(self, fresh: Segment, sequence: int) -> None:
-        with self._wake:
+        with self._guard:
             old, self._segment = self._segment, fresh
             self._forget(sequence)
             self.healthy = True
-            late = [_again(kept) for kept in self._kept]
-            if self._dropped:
-                late.append(_dropped_note(self._dropped))
-                self._dropped = 0
+            dropped = self._kept.take_dropped()
+            late = [*self._kept.frames_again(), *([] if dropped is None else [dropped])]
             try:
                 for data in late:
                     fresh.write(data)
@@ -340,20 +295,3 @@ class JournalWriter:
         logger.warning("journal is written again, in segment %d", fresh.number)
         self._tell(self._synced, sequence)
         self._tell(self._recovered)
-
-
-def _again(kept: Kept) -> bytes:
-    _, type_, fields, _ = kept
-    return journal.frame(type_, {**fields, "unsynced": True} if type_ == journal.CLOSE else fields)
-
-
-def _dropped_note(count: int) -> bytes:
-    detail = "records of refused calls were dropped while the journal could not be written"
-    note = {
-        "kind": "gap",
-        "instance": "",
-        "run": None,
-        "at_ns": clock.SystemClock().wall_ns(),
-        "detail": detail,
-    }
-    return journal.frame(journal.NOTE, {**note, "count": count})

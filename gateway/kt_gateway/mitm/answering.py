@@ -109,7 +109,8 @@ class Answering:
             if not call.head_only:
                 yield from self._line.flush()
             yield from self._line.settle()
-            if not call.exchange.ended_cleanly:
+            call.clean = call.exchange.ended_cleanly
+            if not call.clean:
                 return  # `held` would complete the message; `_end` resets the connection instead
         call.put(passage.held)
 
@@ -117,7 +118,7 @@ class Answering:
         """Take the proper end of the answer."""
         line = self._line
         yield from self._pass_on(call, call.exchange.response_end(mono_ns=line.meter.now()[1]))
-        if not call.exchange.ended_cleanly:
+        if not call.clean:
             yield from line.flush()
             line.forget_call()
             yield from line.reset()

@@ -1,17 +1,15 @@
 """The first half of a lane: requests off the client's bytes, through the door, and on to the provider.
 
-Law: presence of the client, then the open record, then the connection, then the request, then the sent record.
+Bodies that the exchange wants to see are collected, others pass as they come; refused ones are read away.
 """
 
 from mitmproxy.proxy import commands, layer
 
-from kt_gateway import failpoints
 from kt_gateway.exchange.exchange import RequestHead
 from kt_gateway.http1 import answers, door, framing, head, rewrite
 from kt_gateway.mitm.call import Call
-from kt_gateway.mitm.hooks import KtAdmitHook, Moment
+from kt_gateway.mitm.launching import Launching, framing_of
 from kt_gateway.mitm.line import Commands, Line
-from kt_ledger import journal
 from kt_ledger.values import Reason
 
 INBOX_LIMIT_BYTES = 64 << 10
@@ -25,6 +23,7 @@ class Asking:
 
     def __init__(self, line: Line) -> None:
         self._line = line
+        self._launching = Launching(line)
         self._inbox = bytearray()
         self._body: framing.Body | None = None  # the request body that is being read
         self._discarded = 0
@@ -114,7 +113,7 @@ class Asking:
                 yield commands.SendData(line.client, answers.CONTINUE)
             return
         self._body = body if has_body else None
-        yield from self._launch(b"", _framing_of(body, call))
+        yield from self._launch(b"", framing_of(body, call))
 
     # -- bodies ------------------------------------------------------------------------------------------------
     def _read_body(self) -> Commands:
@@ -143,7 +142,7 @@ class Asking:
         call.collected += piece
         if len(call.collected) > call.exchange.collect_limit_bytes:
             first, call.collected = bytes(call.collected), None
-            yield from self._launch(first, _framing_of(framing.Chunked(), call))
+            yield from self._launch(first, framing_of(framing.Chunked(), call))
             if body.done and self._line.call is call and call.launched:
                 yield from self._pass_on(call, b"", body)
         elif body.done:
@@ -174,14 +173,13 @@ class Asking:
             yield from line.leave()
             return
         answered = call.answered
-        yield from self._end_unsent(call, Reason.BAD_REQUEST, status=None)
+        yield from self._launching.end_unsent(call, Reason.BAD_REQUEST, status=None)
         if answered:
             yield from line.reset()
             return
         yield from line.tell(answers.error(bad.status, "bad_request", bad.why), close=True, head_only=False)
         yield from line.leave()
 
-    # -- leaving -----------------------------------------------------------------------------------------------
     def _launch_collected(self) -> Commands:
         call = self._line.call
         assert call is not None and call.collected is not None
@@ -191,103 +189,18 @@ class Asking:
         yield from self._launch(body, b"" if empty else b"content-length: %d\r\n" % len(body))
 
     def _launch(self, first: bytes, framed_as: bytes) -> Commands:
-        """Let the request leave, or say why it did not.
-
-        Args:
-            first: body bytes that are in hand.
-            framed_as: the header lines that say how the body is framed.
-        """
-        line = self._line
-        call = line.call
+        """Let the request leave; where it does not, answer in the provider's place."""
+        call = self._line.call
         assert call is not None
-        if line.wire.is_gone(line.client):
-            yield from self._end_unsent(call, Reason.CLIENT_GONE_BEFORE_SEND, status=None)
-            yield from line.reset()
-            return
-        if not (yield from self._record_open(call)):
-            return
-        if not line.is_connected():
-            error = yield from line.connect()
-            if error is not None:
-                yield from self._report_unreachable(call)
-                return
-            if line.wire.is_gone(line.client):
-                yield from line.give_up(Reason.CLIENT_GONE_BEFORE_SEND)
-                line.forget_call()
-                yield from line.reset()
-                return
-        yield from self._send(call, first, framed_as)
-
-    def _record_open(self, call: Call) -> layer.CommandGenerator[bool]:
-        line = self._line
-        if failpoints.ARMED:
-            failpoints.ARMED.hit("before_open_record")
-        while not line.meter.record(journal.OPEN, call.exchange.open_fields(), keep=False):
-            moment = Moment(line.meter.instance_id)
-            line.wire.hold(line.client)
-            yield KtAdmitHook(moment)
-            line.wire.go_on(line.client)
-            if not moment.usable:
-                why = "usage cannot be recorded (is the disk full?), so nothing may leave; see `kt engine status`"
-                answer = answers.final(call.entry.path, "journal_unavailable", why)
-                yield from self._end_unsent(call, Reason.JOURNAL_UNAVAILABLE, status=answer.status)
-                yield from self._answer_here(call.start, self._body, answer, close=call.close)
-                return False
-        if failpoints.ARMED:
-            failpoints.ARMED.hit("after_open_record")
-        return True
-
-    def _report_unreachable(self, call: Call) -> Commands:
-        line = self._line
-        answer = answers.error(
-            502, "upstream_unreachable", "the provider could not be reached; nothing was sent"
-        )
-        call.exchange.response_head(status=answer.status, headers=(), mono_ns=line.meter.now()[1])
-        yield from line.give_up(Reason.UPSTREAM_UNREACHABLE)
-        line.forget_call()
-        yield from self._answer_here(call.start, self._body, answer, close=call.close)
-
-    def _send(self, call: Call, first: bytes, framed_as: bytes) -> Commands:
-        line = self._line
-        door_ = line.meter.door
-        key = None if door_.key is None else rewrite.key_header(call.entry.path, door_.key)
-        request = rewrite.request(
-            call.start,
-            target=call.entry.target,
-            host=door_.upstream.authority,
-            key=key,
-            token=call.entry.token,
-            identity=call.exchange.metered,
-            framing=framed_as,
-        )
-        call.launched = True
-        assert line.upstream is not None
-        if first and call.request_chunked:
-            call.exchange.request_passed(len(first))
-            first = framing.chunk(first)
-        yield commands.SendData(line.upstream, request + first)
-        call.exchange.sent()
-        line.meter.record(journal.SENT, {"x": call.exchange.id})
-
-    def _end_unsent(self, call: Call, reason: Reason, *, status: int | None) -> Commands:
-        """Record a request that ends before anything of it left, or whose end never left."""
-        line = self._line
-        if call.launched:
-            yield from line.give_up(reason)
-            yield from line.hang_up()
-        else:
-            call.exchange.open_fields()
-            at_ns, mono_ns = line.meter.now()
-            call.exchange.failed(reason, mono_ns=mono_ns)
-            fields = call.exchange.close_fields(at_ns=at_ns, mono_ns=mono_ns)
-            line.meter.record(journal.LOCAL, {**fields, "status": status})
-        line.forget_call()
+        answer = yield from self._launching.launch(call, first, framed_as)
+        if answer is not None:
+            yield from self._answer_here(call.start, self._body, answer, close=call.close)
 
     def client_left(self) -> Commands:
         """Record a request whose sender left before it was complete."""
         call = self._line.call
         if call is not None and not call.launched:
-            yield from self._end_unsent(call, Reason.CLIENT_GONE_BEFORE_SEND, status=None)
+            yield from self._launching.end_unsent(call, Reason.CLIENT_GONE_BEFORE_SEND, status=None)
 
 
 def _asked(start: head.RequestStart, path: bytes, query: bytes) -> RequestHead:
@@ -302,14 +215,3 @@ def _ends_connection(start: head.RequestStart) -> bool:
 
 def _fits(body: framing.Body | None, limit_bytes: int) -> bool:
     return not isinstance(body, framing.Sized) or body.left <= limit_bytes
-
-
-def _framing_of(body: framing.Body | None, call: Call) -> bytes:
-    """Return the header lines for a body that passes through as it comes."""
-    expect = (
-        b"expect: 100-continue\r\n" if call.expects_continue() and body is not None and not body.done else b""
-    )
-    if isinstance(body, framing.Sized):
-        return expect + b"content-length: %d\r\n" % body.left
-    call.request_chunked = body is not None
-    return expect + b"transfer-encoding: chunked\r\n" if body is not None else b""

@@ -36,7 +36,9 @@ class GuardedExchange:
     @property
     def ended_cleanly(self) -> bool:
         """Whether the answer may be given a clean end; a fault of ours must not deny it one."""
-        return not self._failed if self.broken else self._exchange.ended_cleanly
+        if self.broken or self._failed:
+            return not self._failed
+        return self._ask(lambda: self._exchange.ended_cleanly, True)
 
     @property
     def finish_seen(self) -> bool:
@@ -73,32 +75,41 @@ class GuardedExchange:
 
     def response_head(self, *, status: int, headers: tuple[tuple[bytes, bytes], ...], mono_ns: int) -> None:
         """Give the final response head."""
-        self._ask(lambda: self._exchange.response_head(status=status, headers=headers, mono_ns=mono_ns), None)
+        if not self.broken:
+            try:
+                self._exchange.response_head(status=status, headers=headers, mono_ns=mono_ns)
+            except Exception:
+                self._break()
 
     def response_data(self, data: bytes, *, last: bool, mono_ns: int) -> Passage:
         """Give body bytes; return what to do with them."""
-        if not self.broken:
-            self._owed = self._owed + data if self._owed else data
-            passage = self._passage(lambda: self._exchange.response_data(data, last=last, mono_ns=mono_ns))
-            if passage is not None:
-                return passage
+        if self.broken:
+            return self._unmetered(data, last)
+        self._owed = self._owed + data if self._owed else data
+        try:
+            return self._account(self._exchange.response_data(data, last=last, mono_ns=mono_ns))
+        except Exception:
+            self._break()
             return self._unmetered(b"", last)
-        return self._unmetered(data, last)
 
     def response_end(self, *, mono_ns: int) -> Passage:
         """Tell of the proper end; return what is left to do."""
-        passage = None
         if not self.broken:
-            passage = self._passage(lambda: self._exchange.response_end(mono_ns=mono_ns))
-        return self._unmetered(b"", True) if passage is None else passage
+            try:
+                return self._account(self._exchange.response_end(mono_ns=mono_ns))
+            except Exception:
+                self._break()
+        return self._unmetered(b"", True)
 
     def failed(self, reason: Reason, *, mono_ns: int) -> Passage:
         """Tell that nothing more will come; return what is left to do."""
-        passage = None
         self._failed = True
         if not self.broken:
-            passage = self._passage(lambda: self._exchange.failed(reason, mono_ns=mono_ns))
-        return self._unmetered(b"", True) if passage is None else passage
+            try:
+                return self._account(self._exchange.failed(reason, mono_ns=mono_ns))
+            except Exception:
+                self._break()
+        return self._unmetered(b"", True)
 
     def close_fields(self, *, at_ns: int, mono_ns: int) -> dict[str, Any]:
         """Return the `close` payload; after a fault one that says so."""
@@ -113,10 +124,8 @@ class GuardedExchange:
         times = {"opened_at_ns": facts["at_ns"], "at_ns": at_ns}
         return {**facts, **times, **fault, "sent": "yes" if self._sent else "no"}
 
-    def _passage(self, ask: Callable[[], Passage]) -> Passage | None:
-        passage = self._ask(ask, None)
-        if passage is None:
-            return None
+    def _account(self, passage: Passage) -> Passage:
+        """Note which of the bytes in hand went on."""
         self.settled = self.settled or passage.settle
         given = passage.now + passage.held
         if given == self._owed:
@@ -139,9 +148,12 @@ class GuardedExchange:
         try:
             return ask()
         except Exception:
-            self.broken = True
-            logger.exception("metering of exchange %s failed; its bytes pass unmetered", self._exchange.id)
+            self._break()
             return otherwise
+
+    def _break(self) -> None:
+        self.broken = True
+        logger.exception("metering of exchange %s failed; its bytes pass unmetered", self._exchange.id)
 
     def _bare_fields(self) -> dict[str, Any]:
         exchange = self._exchange

@@ -35,8 +35,15 @@ class Lane(layer.Layer):
         self._line.request_is_open = lambda: self._asking.body_is_open
 
     def _handle_event(self, event: events.Event) -> Commands:
+        line = self._line
         try:
-            yield from self._take(event)
+            if not isinstance(event, events.DataReceived):
+                yield from self._take(event)
+            elif event.connection is line.upstream:
+                yield from self._answering.feed(event.data)
+                yield from self._go_on()
+            elif event.connection is line.client and not line.closing:
+                yield from self._asking.feed(event.data)
         except Exception:
             # A fault of the lane itself: nothing sensible can follow on this connection.
             logger.exception("a lane of instance %s failed", self._line.meter.instance_id)
@@ -44,14 +51,7 @@ class Lane(layer.Layer):
 
     def _take(self, event: events.Event) -> Commands:
         line = self._line
-        if isinstance(event, events.DataReceived):
-            if event.connection is line.client:
-                if not line.closing:
-                    yield from self._asking.feed(event.data)
-            elif event.connection is line.upstream:
-                yield from self._answering.feed(event.data)
-                yield from self._go_on()
-        elif isinstance(event, events.ConnectionClosed):
+        if isinstance(event, events.ConnectionClosed):
             if event.connection is line.client:
                 yield from self._client_left()
             elif event.connection is line.upstream:

@@ -14,7 +14,7 @@ from mitmproxy import ctx
 from mitmproxy.proxy import layer, mode_servers, mode_specs
 from mitmproxy.proxy.context import Context
 
-from kt_gateway.mitm.connection import LaneConnection
+from kt_gateway.mitm.connection import HookDesk, LaneConnection
 from kt_gateway.mitm.lane import Lane
 from kt_gateway.mitm.meter import Meter
 from kt_gateway.mitm.upstream_tls import UpstreamTls
@@ -24,7 +24,7 @@ DISPATCHER = "ktdispatcher"
 BACKLOG = 512
 
 
-class Desk(Protocol):
+class Desk(HookDesk, Protocol):
     """The addon that a listener asks for what belongs to it."""
 
     def meter(self, instance_id: str) -> Meter:
@@ -72,9 +72,10 @@ class InstanceServer(mode_servers.AsyncioServerInstance[InstanceMode]):
 
     async def handle_stream(self, reader: Any, writer: Any = None) -> None:
         """Serve one client connection."""
-        connection = LaneConnection(ctx.master, reader, writer, ctx.options, self.mode)
+        desk = self._desk()
+        connection = LaneConnection(ctx.master, reader, writer, ctx.options, self.mode, desk=desk)
         context = connection.layer.context
-        meter = self._desk().meter(self.mode.data)
+        meter = desk.meter(self.mode.data)
         tunnel = UpstreamTls(context) if meter.door.upstream.tls else None
         lane = Lane(context, meter=meter, wire=connection, tunnel=tunnel)
         if tunnel is not None:
