@@ -24,7 +24,7 @@ lint: $(STAMP)
 	@$(PY) -m mypy
 
 chaos: $(STAMP)
-	@KT_CHAOS=1 $(PY) -m pytest -n 0 tests/chaos
+	@KT_CHAOS=1 $(PY) -m pytest -m chaos -s --timeout 600 tests
 
 bench: $(STAMP)
 	@$(PY) -m bench

@@ -8,6 +8,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kt_cli.demo.provider_process import ProviderProcess
 from kt_cli.failure import Failure
 from kt_cli.link import EngineAway, Link
@@ -15,7 +17,7 @@ from kt_cli.link import EngineAway, Link
 AGENTS = Path(__file__).parent / "agents"
 LINES = 20_000
 CALLS = 200
-KILLS = 20 if "KT_CHAOS" in os.environ else 5
+KILLS = 20 if "KT_CHAOS" in os.environ else 3
 
 
 def alive(pid: int) -> bool:
@@ -33,6 +35,7 @@ def adopted(fleet: Any) -> bool:
     return bool(status["store"] == "ok" and status["agents"]["running"])
 
 
+@pytest.mark.chaos
 def test_kills_lose_nothing_and_double_nothing(
     fleet: Any, provider: ProviderProcess, eventually: Any
 ) -> None:

@@ -12,6 +12,7 @@ from kt_gateway import failpoints
 CALLER = str(Path(__file__).parent / "agents" / "openai_caller.py")
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize("point", sorted(failpoints.POINTS))
 def test_the_gateway_dies_and_every_call_keeps_its_one_row(
     fleet: Any, provider: ProviderProcess, point: str

@@ -142,6 +142,10 @@ class House:
         until(lambda: self.is_gone(pid), "the engine has ended")
         self.reap()
 
+    def end_gateway(self) -> None:
+        """Kill -9 the gateway; return once it is gone."""
+        self.kill(int(json.loads(self.files.gateway.record.read_bytes())["pid"]))
+
     def kill_engine(self) -> int:
         """Kill -9 the engine that answers now; return once it is gone."""
         pid = self.engine_pid()

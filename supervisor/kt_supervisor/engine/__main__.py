@@ -24,6 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--state-dir", required=True, type=Path)
     parser.add_argument("--foreground", action="store_true", help="stay in the terminal's session")
+    parser.add_argument("--revive", action="store_true", help="end again where it was stopped on purpose")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("alembic").setLevel(logging.WARNING)
@@ -38,6 +39,10 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     except state_dir.EngineRuns as winner:
         logger.info("%s", winner)
+        return 0
+    if options.revive and files.engine_stopped.exists():
+        # A keeper began to bring the engine back just before somebody stopped it: the stop is the later word.
+        logger.info("the engine was stopped on purpose: not brought back")
         return 0
     if not options.foreground:
         with contextlib.suppress(PermissionError):

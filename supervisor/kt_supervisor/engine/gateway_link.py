@@ -40,6 +40,7 @@ class GatewayLink:
         self._needed = asyncio.Event()
         self._up = asyncio.Event()
         self._ending = False
+        self._starting = False
         self._client: GatewayClient | None = None
         self._last: Status | None = None
 
@@ -92,19 +93,25 @@ class GatewayLink:
     async def drain(self, timeout_s: float) -> None:
         """End the gateway, whoever started it, and start no other; returns once its lock is free."""
         self._ending = True
-        client = self._client
-        if client is None:
-            return
-        try:
-            await client.drain(timeout_s)
-        except GatewayAway:
-            pass
         deadline_s = asyncio.get_running_loop().time() + timeout_s
-        incarnation = self._last.incarnation if self._last else ""
-        while state_dir.is_held(self._files.journal(incarnation) / "lock"):
+        incarnation = ""
+        # One that is only just starting, or connected to nobody yet, is ended as well.
+        while self._starting or self._is_there(incarnation):
             if asyncio.get_running_loop().time() > deadline_s:
                 return
+            try:
+                async with GatewayClient(self._files.admin) as client:
+                    incarnation = (await client.status()).incarnation
+                    await client.drain(timeout_s)
+            except GatewayAway:
+                pass
             await asyncio.sleep(LOOK_EVERY_S)
+
+    def _is_there(self, incarnation: str) -> bool:
+        """Tell whether a gateway accepts, or the one of `incarnation` still finishes."""
+        held = state_dir.is_held(self._files.lock)
+        finishing = bool(incarnation) and state_dir.is_held(self._files.journal(incarnation) / "lock")
+        return held is True or finishing is True
 
     async def _follow_one(self) -> bool:
         """Follow the gateway that is there to its end; False where there is none."""
@@ -135,6 +142,13 @@ class GatewayLink:
         if self._external or state_dir.is_held(self._files.lock):
             await asyncio.sleep(LOOK_EVERY_S * (10 if self._external else 1))
             return
+        self._starting = True
+        try:
+            await self._start_and_wait(pause_s)
+        finally:
+            self._starting = False
+
+    async def _start_and_wait(self, pause_s: float) -> None:
         child = await asyncio.to_thread(self._spawner.gateway)
         deadline_s = asyncio.get_running_loop().time() + UP_TIMEOUT_S
         while child.poll() is None and asyncio.get_running_loop().time() < deadline_s:

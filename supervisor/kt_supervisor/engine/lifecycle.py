@@ -17,7 +17,8 @@ class Event(StrEnum):
     STOP = "stop"
     READY = "ready"  # the agent was alive for the whole readiness window
     LAUNCH_FAILED = "launch-failed"
-    EXITED = "exited"  # the keeper's exit record is there
+    EXITED = "exited"  # the keeper's exit record is there, and says no success
+    FINISHED = "finished"  # the same, with code 0: the agent was done
     ENDED_APART = (
         "ended-apart"  # the same, and its keeper had been asked for it by somebody else than this engine
     )
@@ -52,12 +53,14 @@ TABLE: dict[State, dict[Event, Step]] = {
     State.RUNNING: {
         Event.STOP: Step(State.STOPPING, Command.TERMINATE),
         Event.EXITED: Step(State.FAILED, Command.SETTLE),
+        Event.FINISHED: Step(State.STOPPED, Command.SETTLE),
         Event.ENDED_APART: Step(State.STOPPED, Command.SETTLE),
         Event.LOST: Step(State.FAILED, Command.SETTLE),
     },
     State.PAUSED: {
         Event.STOP: Step(State.STOPPING, Command.TERMINATE),
         Event.EXITED: Step(State.FAILED, Command.SETTLE),
+        Event.FINISHED: Step(State.STOPPED, Command.SETTLE),
         Event.ENDED_APART: Step(State.STOPPED, Command.SETTLE),
         Event.LOST: Step(State.FAILED, Command.SETTLE),
     },

@@ -25,8 +25,9 @@ class Spawner:
         self._counting = threading.Lock()  # children are started in threads, and reaped in the event loop
 
     def engine_command(self) -> tuple[str, ...]:
-        """Return the command line that starts an engine like this one."""
-        return (sys.executable, "-m", "kt_supervisor.engine", "--state-dir", str(self._files.root))
+        """Return the command line by which a keeper brings an engine like this one back."""
+        module = (sys.executable, "-m", "kt_supervisor.engine")
+        return (*module, "--revive", "--state-dir", str(self._files.root))
 
     def keeper(self, specification: bytes, *, log: Path) -> subprocess.Popen[bytes]:
         """Start the keeper of one Run and hand it what it is to do; raises OSError."""

@@ -137,14 +137,20 @@ class Supervision:
     async def exited(self, row: InstanceRow, ended: dict[str, Any]) -> None:
         """Keep an end that the keeper recorded."""
         how, event = describe_exit(ended), Event.EXITED
-        if ended.get("stop_asked") and row.state in (State.RUNNING, State.PAUSED):
-            event = Event.ENDED_APART
+        cause: dict[str, Any]
+        if row.state in (State.RUNNING, State.PAUSED):
+            if ended.get("stop_asked"):
+                event = Event.ENDED_APART
+            elif ended.get("code") == 0:
+                event = Event.FINISHED
         if row.state is State.STOPPING or event is Event.ENDED_APART:
             cause = (
                 {"kind": "stop-forced", "detail": how} if ended.get("forced") else {"kind": "stop-graceful"}
             )
         elif row.state is State.STARTING:
             cause = {"kind": "launch-error", "detail": ended.get("spawn_error") or how}
+        elif event is Event.FINISHED:
+            cause = {"kind": "exited", "code": 0}
         else:
             cause = {"kind": "crashed", "detail": how}
         await self.settle(row, event, cause, ended)

@@ -88,7 +88,9 @@ def totals(everyone: Sequence[Known]) -> dict[str, Any]:
     """Return the sums of all declared sources."""
     sums = [known.declared_totals for known in everyone]
     cached = [one.cached_tokens for one in sums if one.cached_tokens is not None]
-    words = {one.usage_known for one in sums if one.events}
+    words = {
+        _covered(known) for known in everyone if known.declared_totals.events or _covered(known) != "all"
+    }
     document: dict[str, Any] = {
         "total_input_tokens": sum(one.input_tokens or 0 for one in sums),
         "total_output_tokens": sum(one.output_tokens or 0 for one in sums),
@@ -110,14 +112,22 @@ def usage(known: Known) -> dict[str, Any]:
         if sums.cached_tokens is not None:
             document[f"{scope}_cached_tokens"] = sums.cached_tokens
     return document | {
-        "usage_known": whole.usage_known,
+        "usage_known": _covered(known),
         "unmeasured_calls": whole.unmeasured_calls,
         "unmeasured": dict(whole.unmeasured),
-        "current_run_usage_known": run.usage_known,
+        "current_run_usage_known": _covered(known, run),
         "current_run_unmeasured_calls": run.unmeasured_calls,
         "in_flight": known.in_flight,
         "sources": {str(source): _source(sums) for source, sums in sorted(known.totals.items())},
     }
+
+
+def _covered(known: Known, sums: SourceTotals | None = None) -> str:
+    """Return how much the sums cover: calls that no listener sees are unknown, however few rows there are."""
+    sums = known.declared_totals if sums is None else sums
+    if known.run is None or not known.adapter.goes_unseen() or sums.usage_known == "none":
+        return sums.usage_known
+    return "none" if sums.input_tokens is None and sums.output_tokens is None else "partial"
 
 
 def entry(known: Known, *, now_ns: int) -> dict[str, Any]:

@@ -11,10 +11,13 @@ import pytest
 
 from kt_manifest import kinds
 
+KILLS = 20 if "KT_CHAOS" in os.environ else 4
+
 MOCK = kinds.builtin("mock").to_json()
 SLEEPS = "import time\ntime.sleep(600)"
 COUNTS = """
 import sys, time
+
 for n in range(int(sys.argv[1])):
     print('KTESIO_USAGE {"sequence": %d, "input_tokens": 3, "output_tokens": 2}' % n)
     if n % 100 == 0:
@@ -73,11 +76,12 @@ def test_an_exit_while_no_engine_ran_is_kept_with_its_code(house: Any) -> None:
     assert {"code": 9, "signal": None} == entry["exit"]
 
 
-def test_twenty_killed_engines_count_twenty_thousand_lines_exactly_once(house: Any) -> None:
+@pytest.mark.chaos
+def test_killed_engines_count_twenty_thousand_lines_exactly_once(house: Any) -> None:
     house.register("bot", COUNTS, "20000", "0.03")
     run_id = house.start("bot")["run_id"]
 
-    for _ in range(20):
+    for _ in range(KILLS):
         house.kill_engine()
     house.until(
         lambda: house.entry("bot")["usage"]["sources"].get("self-reported", {}).get("events") == 20_000,
@@ -247,3 +251,14 @@ def test_an_engine_started_by_an_agent_forgets_the_agents_run(empty_house: Any) 
 def run_engine(place: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "kt_supervisor.engine", "--state-dir", str(place)]
     return subprocess.run(command, capture_output=True, text=True, timeout=30)
+
+
+def test_an_engine_that_a_keeper_began_to_bring_back_leaves_a_stop_alone(house: Any) -> None:
+    house.stop_engine()
+    command = [sys.executable, "-m", "kt_supervisor.engine", "--revive", "--state-dir", str(house.root)]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+
+    assert 0 == done.returncode
+    assert "stopped on purpose" in done.stderr
+    assert house.files.engine_stopped.exists()

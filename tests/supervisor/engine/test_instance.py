@@ -100,6 +100,16 @@ def test_an_exit_that_nobody_asked_for_is_a_crash(house: Any) -> None:
     assert {"code": 7, "signal": None} == entry["exit"]
 
 
+def test_an_agent_that_is_done_is_stopped_and_no_crash(house: Any) -> None:
+    house.register("short", "import time\ntime.sleep(0.6)")
+    house.start("short")
+
+    entry = house.wait_for_state("short", "stopped")
+
+    assert {"code": 0, "signal": None} == entry["exit"]
+    assert "failed_cause" not in entry
+
+
 def test_a_program_that_ends_at_once_is_a_failed_launch_with_its_last_lines(house: Any) -> None:
     house.register("broken", "import sys\nprint('no such model', file=sys.stderr)\nsys.exit(3)")
 

@@ -223,13 +223,10 @@ def test_the_socket_is_for_this_user_alone(run: conftest.Run) -> None:
 def test_descriptors_running_out_delays_peers_and_nothing_else(start: Start, tmp_path: Path) -> None:
     import resource
 
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (32, hard))
-    try:
-        run = start(["/bin/sh", "-c", "read x; echo $x"], interactive=True)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    run = start(["/bin/sh", "-c", "read x; echo $x"], interactive=True)
     run.running()
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.prlimit(run.process.pid, resource.RLIMIT_NOFILE, (32, hard))
     peers = []
     for _ in range(40):
         stream = socket.socket(socket.AF_UNIX)
