@@ -6,16 +6,14 @@ Translates; whoever is behind `Listeners` does the work. Never logs a message: t
 import asyncio
 import json
 import socket
-import struct
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from aiohttp import web
 
-from kt_ledger import messages
+from kt_ledger import messages, unix_socket
 
 MAX_MESSAGE_BYTES = 1 << 20
-_PEER = struct.Struct("3i")  # struct ucred (unix(7)): pid, uid, gid
 
 
 class PortTaken(Exception):
@@ -58,14 +56,6 @@ class Listeners(Protocol):
         ...
 
 
-def is_ours(connection: socket.socket, uid: int) -> bool:
-    """Whether the process at the other end runs under `uid` (where the system says so; the file is 0600 anyway)."""
-    if not hasattr(socket, "SO_PEERCRED"):
-        return True
-    _, peer_uid, _ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
-    return bool(peer_uid == uid)
-
-
 class Admin:
     """The server on the admin socket."""
 
@@ -101,7 +91,7 @@ class Admin:
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
         endpoint = request.get_extra_info("socket")
-        if endpoint is None or not is_ours(endpoint, self._uid):
+        if endpoint is None or not unix_socket.peer_is(endpoint, self._uid):
             return _problem(403, "not_ours", "this socket answers its owner only")
         return await handler(request)
 

@@ -8,8 +8,7 @@ import json
 import socket
 from collections.abc import Callable
 
-from kt_gateway import admin
-from kt_ledger import lending
+from kt_ledger import lending, unix_socket
 
 ASK_TIMEOUT_S = 5.0
 
@@ -57,7 +56,7 @@ class LendingServer:
 
     async def _serve(self, connection: socket.socket) -> None:
         with connection:
-            if not admin.is_ours(connection, self._uid):
+            if not unix_socket.peer_is(connection, self._uid):
                 return
             try:
                 instance_id = await asyncio.wait_for(_question(connection), ASK_TIMEOUT_S)

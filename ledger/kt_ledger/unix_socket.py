@@ -7,10 +7,12 @@ folder: `/proc/self/fd/N` on Linux, a symbolic link in a private temporary folde
 import contextlib
 import os
 import socket
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
 MAX_PATH_BYTES = 100
+_PEER = struct.Struct("3i")  # struct ucred (unix(7)): pid, uid, gid
 
 
 @contextlib.contextmanager
@@ -32,6 +34,14 @@ def reachable(path: Path) -> Iterator[str]:
         link = Path(short) / "d"
         link.symlink_to(path.parent)
         yield f"{link}/{path.name}"
+
+
+def peer_is(connection: socket.socket, uid: int) -> bool:
+    """Whether the process at the other end runs under `uid` (where the system says so; the file is 0600 anyway)."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return True
+    _, peer_uid, _ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+    return bool(peer_uid == uid)
 
 
 def connect(client: socket.socket, path: Path) -> None:

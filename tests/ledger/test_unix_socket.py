@@ -39,3 +39,15 @@ def test_a_socket_that_cannot_be_put_in_place_leaves_nothing(tmp_path: Path) -> 
     assert ["s"] == [one.name for one in tmp_path.iterdir()]
     after = os.umask(mask)
     assert mask == after
+
+
+def test_a_peer_is_known_by_its_user(tmp_path: Path) -> None:
+    server = unix_socket.bind(tmp_path / "s")
+    with socket.socket(socket.AF_UNIX) as client:
+        unix_socket.connect(client, tmp_path / "s")
+        accepted, _ = server.accept()
+
+        assert unix_socket.peer_is(accepted, os.getuid())
+        assert not unix_socket.peer_is(accepted, os.getuid() + 1)
+        accepted.close()
+    server.close()

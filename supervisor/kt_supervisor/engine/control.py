@@ -4,12 +4,12 @@ import asyncio
 import json
 import logging
 import socket
-import struct
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from aiohttp import web
 
+from kt_ledger import unix_socket
 from kt_ledger.store import StoreUnavailable
 from kt_supervisor.engine import configuration, exchange_view, problems, views
 from kt_supervisor.engine.fleet import Fleet
@@ -23,7 +23,6 @@ MAX_BODY_BYTES = 16 << 20
 """The caller's environment travels in a body; Linux allows a process some 2 MB of it (execve(2), ARG_MAX)."""
 STOP_TIMEOUT_S = 30.0
 EXCHANGES = 100
-_PEER = struct.Struct("3i")  # struct ucred (unix(7)): pid, uid, gid
 
 
 class Host(Protocol):
@@ -97,7 +96,7 @@ class Control:
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
         endpoint = request.get_extra_info("socket")
-        if endpoint is None or not is_ours(endpoint, self._uid):
+        if endpoint is None or not unix_socket.peer_is(endpoint, self._uid):
             return _answer(problems.Problem(403, "not_ours", 1, "this socket answers its owner only"))
         try:
             return await handler(request)
@@ -229,14 +228,6 @@ class Control:
         instance = self._fleet.instance(_name(request))
         document = await configuration.unset(self._parts.files, instance, key=request.query.get("key", ""))
         return web.json_response(document)
-
-
-def is_ours(connection: socket.socket, uid: int) -> bool:
-    """Whether the process at the other end runs under `uid` (where the system says so; the file is 0600 anyway)."""
-    if not hasattr(socket, "SO_PEERCRED"):
-        return True
-    _, peer_uid, _ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
-    return bool(peer_uid == uid)
 
 
 def _name(request: web.Request) -> str:
