@@ -44,9 +44,9 @@ class StopUnconfirmed(Exception):
     exit_code = WRONG_STATE
     code = "stop_unconfirmed"
 
-    def __init__(self, name: str, survivors: object) -> None:
+    def __init__(self, name: str, which: str) -> None:
         super().__init__(
-            f"the stop of {name} is not confirmed: got processes {survivors} that do not end, wanted none; "
+            f"the stop of {name} is not confirmed: got processes {which} that do not end, wanted none; "
             f"look at them, then `kt agent stop {name}` again"
         )
 
@@ -161,7 +161,7 @@ class CurrentRun:
         except KeeperGone:
             return None
         except TimeoutError:
-            raise StopUnconfirmed(self.files.root.name, "whose keeper is still waiting for them") from None
+            raise StopUnconfirmed(self.files.root.name, "(its keeper still waits)") from None
 
     async def end_failed_start(self) -> dict[str, Any]:
         """Have nothing of a failed start left; return its exit record, or nothing where no agent was ever there."""

@@ -178,7 +178,7 @@ class Fleet:
                 await link.ask("stop", timeout_s=timeout_s)
                 while adoption.read_json(run.exit) is None:
                     if clock.time() > ends_s:
-                        raise StopUnconfirmed(name, "whose keeper is still waiting for them")
+                        raise StopUnconfirmed(name, "(its keeper still waits)")
                     await asyncio.sleep(0.05)  # its own connection ends with the keeper, not with the agent
             finally:
                 link.close()

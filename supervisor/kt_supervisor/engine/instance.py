@@ -29,6 +29,9 @@ logger = logging.getLogger(__name__)
 TOKEN_BYTES = 32
 STOP_AGAIN_S = 30.0
 
+REMOVAL_WINDOW_S = 30.0
+"""What a removal with --force leaves an agent to end by itself."""
+
 
 class Instance:
     """One registration. `news` is set whenever something happened that a follower of its logs should look at."""
@@ -91,36 +94,21 @@ class Instance:
             InvalidTransition. StopUnconfirmed: something of it does not end; it stays `stopping`.
         """
         async with self.lock:
-            row = await self._life.row()
-            lifecycle.step(self.name, state=row.state, event=Event.STOP)
-            row = await self._life.move(
-                row, Event.STOP, {"kind": "command", "command": "stop"}, desired="stopped"
-            )
-            await self._parts.listeners.withdraw(self.id)
-            if self._life.current is None or self._life.current.link is None:
-                await self._life.judge(row)
-            if self._life.current is not None:
-                await self._end(timeout_s)
-            row = await self._life.row()
-            forced = (row.cause or {}).get("kind") == "stop-forced"
-            return {"name": self.name, "state": str(row.state), "forced": forced}
+            return await self._stop(await self._life.row(), timeout_s)
 
     async def remove(self, *, delete: bool, force: bool) -> dict[str, Any]:
         """Free the name; the ledger keeps what was used. Raises Refused where it runs and is not forced."""
-        row = await self._life.row()
-        if row.state in LIVE_STATES:
-            if not force:
-                raise Refused(
-                    f"cannot remove {self.name}: got state {row.state}, wanted one that does not run; stop it first, "
-                    "or remove it with --force",
-                    code="running",
-                    exit_code=WRONG_STATE,
-                )
-            await self.stop(timeout_s=30.0)
         async with self.lock:
             row = await self._life.row()
             if row.state in LIVE_STATES:
-                raise lifecycle.InvalidTransition(self.name, verb=Event.STOP, state=row.state)
+                if not force:
+                    raise Refused(
+                        f"cannot remove {self.name}: got state {row.state}, wanted one that does not run; stop it "
+                        "first, or remove it with --force",
+                        code="running",
+                        exit_code=WRONG_STATE,
+                    )
+                await self._stop(row, REMOVAL_WINDOW_S)
             await self._parts.listeners.drop(self.id)
             at_ns = self._parts.clock.wall_ns()
             await self._parts.writer.do(lambda store: store.remove_instance(self.id, at_ns=at_ns))
@@ -129,6 +117,21 @@ class Instance:
             if delete:
                 await asyncio.to_thread(self._delete_folders)
         return {"name": self.name, "removed": True, "home": "delete" if delete else "retain"}
+
+    async def _stop(self, row: InstanceRow, timeout_s: float) -> dict[str, Any]:
+        lifecycle.step(self.name, state=row.state, event=Event.STOP)
+        asked = {"kind": "command", "command": "stop"}
+        row = await self._life.move(row, Event.STOP, asked, desired="stopped")
+        await self._parts.listeners.withdraw(self.id)
+        if self._life.current is None or self._life.current.link is None:
+            await self._life.judge(row)
+        if self._life.current is not None:
+            await self._end(timeout_s)
+        row = await self._life.row()
+        if row.state is not State.STOPPED:
+            raise StopUnconfirmed(self.name, "(of its last Run)")
+        forced = (row.cause or {}).get("kind") == "stop-forced"
+        return {"name": self.name, "state": str(row.state), "forced": forced}
 
     # -- what happens by itself --------------------------------------------------------------------------------
     async def adopt(self, run: RunRow) -> None:
@@ -202,7 +205,7 @@ class Instance:
             await self._life.judge(await self._life.row())
             return
         if left := adoption.survivors(ended):
-            raise StopUnconfirmed(self.name, left)
+            raise StopUnconfirmed(self.name, ", ".join(map(str, left)))
         await self._life.exited(await self._life.row(), ended)
 
     def _delete_folders(self) -> None:

@@ -51,7 +51,7 @@ def is_locked(path: Path) -> bool:
 
 async def until(look: Callable[[], bool]) -> None:
     while not look():  # noqa: ASYNC110  # the writer's thread tells nobody
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(0.005)  # pause: between two looks at a file
 
 
 def test_a_record_is_with_the_kernel_when_append_returns(tmp_path: Path) -> None:

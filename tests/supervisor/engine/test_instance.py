@@ -1,6 +1,8 @@
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from kt_cli.failure import Failure
+
 SLEEPS = "import time\nprint('up')\ntime.sleep(600)"
 
 
@@ -229,3 +231,28 @@ def test_a_follower_sees_the_end_and_is_let_go(house: Any) -> None:
     lines = list(house.link.lines("/v1/agents/bot/logs?follow=1", timeout_s=20))
 
     assert [str(n) for n in range(8)] == [line["text"] for line in lines if line["stream"] == "agent-out"]
+
+
+def test_a_removal_by_force_and_a_start_at_once_never_leave_half_of_each(house: Any) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    house.register("bot", SLEEPS)
+    house.start("bot")
+
+    def attempt(number: int) -> str:
+        try:
+            if number % 2:
+                house.start("bot")
+            else:
+                house.ask("DELETE", "/v1/agents/bot?home=delete&force=1")
+        except Failure as refused:
+            return refused.code
+        return "done"
+
+    with ThreadPoolExecutor(8) as pool:
+        outcomes = list(pool.map(attempt, range(8)))
+
+    assert 1 <= outcomes.count("done")
+    assert {"done", "no_such_agent", "invalid_transition"} >= set(outcomes)
+    assert [] == house.ask("GET", "/v1/agents")["instances"]
+    assert not house.files.home("bot").exists()
