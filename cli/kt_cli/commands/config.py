@@ -58,7 +58,9 @@ def get(name: str, key: str | None, *, reveal: bool, as_json: bool) -> None:
       kt agent config get bot model --json
     """
     query = _query(key=key, reveal="1" if reveal else None)
-    answer = session.ask_about(name, "GET", f"/config{query}")
+    # A reference is looked up in this shell's variables first, as at a start.
+    body = {"env": environment.caller()} if reveal else None
+    answer = session.ask_about(name, "GET", f"/config{query}", body=body)
     output.notices(answer)
     if as_json:
         output.document(answer)

@@ -22,10 +22,12 @@ class KeyNotSet(Exception):
     exit_code = USAGE
 
 
-def get(files: StateLayout, name: str, *, key: str | None, reveal: bool) -> dict[str, Any]:
-    """Return the effective settings, or one of them; secrets are masked unless they are to be revealed.
+def get(
+    files: StateLayout, name: str, *, key: str | None, reveal_with: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return the effective settings, or one of them.
 
-    A reference is revealed from `secrets.toml` alone: the variables of whoever asks are not known here.
+    Secrets are masked, unless the variables of whoever asks are given: then references are resolved as at a start.
 
     Raises:
         KeyNotSet: nothing under `key`; a table's first children are named. What `config_file.read` raises.
@@ -34,7 +36,7 @@ def get(files: StateLayout, name: str, *, key: str | None, reveal: bool) -> dict
     if key is not None:
         found = [entry for entry in found if entry.key == key] or _explain_missing(key, found)
     notices: list[str] = []
-    shown = [_shown(entry, files.secrets if reveal else None, notices) for entry in found]
+    shown = [_shown(entry, files, reveal_with, notices) for entry in found]
     return {"schema_version": 1, "entries": shown, "notices": notices}
 
 
@@ -82,13 +84,15 @@ def _flag_warnings(adapter: Adapter, key: str, value: Any) -> list[str]:
     ]
 
 
-def _shown(entry: Entry, secrets_file: Path | None, notices: list[str]) -> dict[str, Any]:
+def _shown(
+    entry: Entry, files: StateLayout, reveal_with: Mapping[str, str] | None, notices: list[str]
+) -> dict[str, Any]:
     value = settings.shown(entry.key, entry.value)
-    if secrets_file is not None:
+    if reveal_with is not None:
         value = entry.value
         if isinstance(value, str) and secrets.is_reference(value):
             try:
-                value = secrets.resolve(value, environment={}, secrets_file=secrets_file)
+                value = secrets.resolve(value, environment=reveal_with, secrets_file=files.secrets)
             except secrets.SecretUnresolved as error:
                 value = secrets.MASK
                 notices.append(str(error))

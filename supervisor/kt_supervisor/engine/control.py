@@ -208,7 +208,10 @@ class Control:
         await self._host.ready()
         name = self._fleet.instance(_name(request)).name
         key, reveal = request.query.get("key"), request.query.get("reveal") == "1"
-        document = await asyncio.to_thread(configuration.get, self._parts.files, name, key=key, reveal=reveal)
+        environment = _environment(await _body(request)) if reveal else None
+        document = await asyncio.to_thread(
+            configuration.get, self._parts.files, name, key=key, reveal_with=environment
+        )
         return web.json_response(document)
 
     async def _config_set(self, request: web.Request) -> web.Response:

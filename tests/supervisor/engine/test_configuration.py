@@ -35,7 +35,7 @@ def test_refused_keys_have_the_contracts_exit_codes_and_write_nothing(house: Any
     assert not path.exists()
 
 
-def test_a_secret_is_masked_and_revealed_from_the_operators_file_alone(house: Any) -> None:
+def test_a_secret_is_masked_and_revealed_from_the_callers_variables_or_the_operators_file(house: Any) -> None:
     house.register("bot", SLEEPS)
     house.set("bot", "agent.TOKEN", "secret:BOT_TOKEN")
     house.files.secrets.touch(mode=0o600)
@@ -43,9 +43,13 @@ def test_a_secret_is_masked_and_revealed_from_the_operators_file_alone(house: An
 
     masked = house.ask("GET", "/v1/agents/bot/config?key=agent.TOKEN")["entries"][0]["value"]
     revealed = house.ask("GET", "/v1/agents/bot/config?key=agent.TOKEN&reveal=1")["entries"][0]["value"]
+    caller = {"env": {"BOT_TOKEN": "mine"}}
+    callers = house.ask("GET", "/v1/agents/bot/config?key=agent.TOKEN&reveal=1", caller)["entries"][0][
+        "value"
+    ]
     house.files.secrets.unlink()
 
-    assert ("secret:****", "clear") == (masked, revealed)
+    assert ("secret:****", "clear", "mine") == (masked, revealed, callers)
 
 
 def test_a_table_names_its_keys(house: Any) -> None:
