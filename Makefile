@@ -2,7 +2,7 @@
 VENV   := .venv
 PY     := $(VENV)/bin/python
 STAMP  := $(VENV)/.installed
-JOBS   ?= 2
+JOBS   ?= 3
 
 .PHONY: demo test lint chaos bench lock clean setup
 
