@@ -1,6 +1,7 @@
 import dataclasses
 import gzip
 import json
+import os
 from typing import Any
 
 import pytest
@@ -99,10 +100,12 @@ def pieces_of(body: bytes, sizes: list[int]) -> list[bytes]:
     return pieces
 
 
+EXAMPLES = 1000 if "KT_CHAOS" in os.environ else 60
+
 SIZES = st.lists(st.sampled_from([1, 2, 3, 7, 40, 333, 500, 5000]), min_size=1, max_size=6)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(STREAMS, SIZES, HEADERS, ENDS, st.booleans(), st.integers(1, 12), st.sampled_from([b"{}", STREAMED]))
 def test_bytes_out_are_bytes_in_whatever_the_decoder_does(
     body: bytes,
@@ -124,7 +127,7 @@ def test_bytes_out_are_bytes_in_whatever_the_decoder_does(
     assert (heard.close.get("reason") == "meter_fault") <= (exchange.faults > 0)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(
     STREAMS, STREAMS, SIZES, st.sampled_from([usage(), usage().replace(b"\n\n", b"\r\n\r\n"), usage(5, 0)])
 )
@@ -143,7 +146,7 @@ def _whole(body: bytes) -> bytes:
     return body.replace(b"dat", b"").replace(b"[DO", b"").replace(b"\xff\xfe\x00junk", b"") + said("z")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(STREAMS, SIZES, st.integers(0, 30))
 def test_nothing_is_withheld_from_a_coded_answer(body: bytes, sizes: list[int], cut_off: int) -> None:
     coded = gzip.compress(body + usage() + DONE)
@@ -157,7 +160,7 @@ def test_nothing_is_withheld_from_a_coded_answer(body: bytes, sizes: list[int], 
     assert heard.settled == 1
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(SIZES, st.sampled_from([b"\n", b"\r\n", b"\r"]), st.booleans(), st.sampled_from([b"{}", STREAMED]))
 @example([1], b"\n", True, STREAMED)
 def test_no_byte_of_the_terminal_event_leaves_before_the_record(

@@ -60,15 +60,15 @@ def reads(store: SqliteStore) -> dict[str, int]:
     }
 
 
-def test_a_read_does_the_same_work_at_200_000_events_as_at_200(tmp_path: Path) -> None:
+def test_a_read_does_the_same_work_at_60_000_events_as_at_200(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "ledger.db", clock=ManualClock())
     fold(store, [event(n) for n in range(200)])
     small = reads(store)
 
-    for at in range(200, 200_000, 19_980):
+    for at in range(200, 60_000, 19_980):
         fold(store, [event(n) for n in range(at, at + 19_980)], at=at)
 
-    assert 200_000 == store.totals("i")[Source.SELF_REPORTED].events
+    assert 60_140 == store.totals("i")[Source.SELF_REPORTED].events
     assert small == reads(store)
     assert small["totals"] > 10
     store.close()
