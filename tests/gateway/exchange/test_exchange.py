@@ -105,6 +105,7 @@ EXAMPLES = 1000 if "KT_CHAOS" in os.environ else 60
 SIZES = st.lists(st.sampled_from([1, 2, 3, 7, 40, 333, 500, 5000]), min_size=1, max_size=6)
 
 
+@pytest.mark.chaos
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(STREAMS, SIZES, HEADERS, ENDS, st.booleans(), st.integers(1, 12), st.sampled_from([b"{}", STREAMED]))
 def test_bytes_out_are_bytes_in_whatever_the_decoder_does(
@@ -127,6 +128,7 @@ def test_bytes_out_are_bytes_in_whatever_the_decoder_does(
     assert (heard.close.get("reason") == "meter_fault") <= (exchange.faults > 0)
 
 
+@pytest.mark.chaos
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(
     STREAMS, STREAMS, SIZES, st.sampled_from([usage(), usage().replace(b"\n\n", b"\r\n\r\n"), usage(5, 0)])
@@ -146,6 +148,7 @@ def _whole(body: bytes) -> bytes:
     return body.replace(b"dat", b"").replace(b"[DO", b"").replace(b"\xff\xfe\x00junk", b"") + said("z")
 
 
+@pytest.mark.chaos
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(STREAMS, SIZES, st.integers(0, 30))
 def test_nothing_is_withheld_from_a_coded_answer(body: bytes, sizes: list[int], cut_off: int) -> None:
@@ -160,6 +163,7 @@ def test_nothing_is_withheld_from_a_coded_answer(body: bytes, sizes: list[int], 
     assert heard.settled == 1
 
 
+@pytest.mark.chaos
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(SIZES, st.sampled_from([b"\n", b"\r\n", b"\r"]), st.booleans(), st.sampled_from([b"{}", STREAMED]))
 @example([1], b"\n", True, STREAMED)
