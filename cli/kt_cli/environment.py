@@ -23,7 +23,14 @@ def caller() -> dict[str, str]:
 
 def state() -> StateLayout:
     """Return the layout of the state directory that this command is about (`state_dir` has the errors)."""
-    return StateLayout(state_dir(os.environ, platform=sys.platform))
+    root = state_dir(os.environ, platform=sys.platform)
+    if root.exists() and not root.is_dir():
+        raise Failure(
+            f"cannot use the state directory {root}: got something that is no directory, wanted one of our own; "
+            f"set {STATE_DIR} to one",
+            exit_code=exit_codes.FAILED,
+        )
+    return StateLayout(root)
 
 
 def state_dir(variables: Mapping[str, str], *, platform: str) -> Path:

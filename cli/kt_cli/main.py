@@ -99,7 +99,7 @@ def agent(ctx: click.Context) -> None:
 
     \b
     Example:
-      kt agent register bot --kind command --observe -- python bot.py
+      kt agent register bot --kind command --observe -- python "$PWD/bot.py"
       kt agent config set bot metering.upstream_base_url https://api.openai.com/v1
       kt agent start bot
       kt agent list

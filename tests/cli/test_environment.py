@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,3 +56,19 @@ def test_a_state_directory_that_cannot_be_meant_is_refused(variables: dict[str, 
 )
 def test_colour_is_what_the_environment_wants(variables: dict[str, str], expected: bool) -> None:
     assert expected is environment.colour_wanted(variables)
+
+
+def test_a_file_is_no_state_directory(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("")
+    variables = {**os.environ, "KTESIO_STATE_DIR": str(tmp_path / "state")}
+
+    done = subprocess.run(
+        [sys.executable, "-m", "kt_cli.main", "agent", "list"],
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert 1 == done.returncode
+    assert "wanted one of our own" in done.stderr

@@ -41,7 +41,7 @@ def set_value(name: str, key: str, value: tuple[str, ...], *, as_json: bool) -> 
     if as_json:
         output.document(answer)
         return
-    output.result(f"{terminal.visible(key)} = {_shown(body['value'])}")
+    output.result(f"{terminal.visible(key)} = {_shown(answer.get('value', body['value']))}")
 
 
 @config.command("get")

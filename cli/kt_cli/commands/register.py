@@ -37,7 +37,7 @@ def register(
     \b
     Examples:
       kt agent register bot --manifest ./my-agent
-      kt agent register bot --kind command --observe -- python bot.py --fast
+      kt agent register bot --kind command --observe -- python "$PWD/bot.py"
     """
     from kt_manifest import names
 

@@ -67,7 +67,7 @@ def next_steps(outcome: Outcome) -> str:
     return (
         "The demo's state was temporary and is gone (kt demo --state-dir DIR keeps it).\n"
         "Next, with an agent of your own:\n"
-        "  kt agent register bot --kind command --observe -- python bot.py\n"
+        '  kt agent register bot --kind command --observe -- python "$PWD/bot.py"\n'
         "  kt agent config set bot metering.upstream_base_url https://api.openai.com/v1\n"
         "  kt agent start bot\n"
         "  kt agent list"

@@ -15,7 +15,7 @@ from kt_ledger import ids
 from kt_ledger.durable import replace_file
 from kt_ledger.records import LIVE_STATES, InstanceRow, RunRow, State
 from kt_ledger.store import StoreUnavailable
-from kt_supervisor.engine import adoption, launching, lifecycle, run_logs
+from kt_supervisor.engine import adoption, launching, lifecycle, run_logs, views
 from kt_supervisor.engine.current_run import CurrentRun, LaunchFailed, StopUnconfirmed
 from kt_supervisor.engine.gateway_client import GatewayAway, ListenerRefused
 from kt_supervisor.engine.launching import Plan
@@ -177,7 +177,8 @@ class Instance:
         row = await self._life.move(row, Event.READY, {"kind": "adapter-ready"}, run=live)
         current.run = live
         self._life.follow(current)
-        return notices + list(program.notices)
+        unseen = [views.UNMAPPED] if plan.adapter.goes_unseen() else []
+        return notices + unseen + list(program.notices)
 
     def _claim(self, current: CurrentRun) -> None:
         current.files.root.mkdir(mode=0o700, parents=True, exist_ok=True)

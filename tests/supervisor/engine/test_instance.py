@@ -1,3 +1,4 @@
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -256,3 +257,19 @@ def test_a_removal_by_force_and_a_start_at_once_never_leave_half_of_each(house: 
     assert {"done", "no_such_agent", "invalid_transition"} >= set(outcomes)
     assert [] == house.ask("GET", "/v1/agents")["instances"]
     assert not house.files.home("bot").exists()
+
+
+def test_a_start_says_that_nobody_leads_the_agent_to_its_listener(house: Any) -> None:
+    import json
+
+    from kt_manifest import kinds
+
+    adapter = kinds.command([sys.executable, "-c", SLEEPS], interactive=False, observe=True)
+    unmapped = {**json.loads(adapter.to_json()), "mapping": []}
+    house.ask("POST", "/v1/agents", {"name": "blind", "adapter": json.dumps(unmapped)})
+    house.set("blind", "metering.upstream_base_url", "http://127.0.0.1:9/v1")
+
+    started = house.start("blind")
+
+    assert any("will not be seen" in notice for notice in started["notices"])
+    assert "none" == house.entry("blind")["usage"]["usage_known"]
