@@ -6,10 +6,10 @@ Neither site-packages nor the working directory is on the path: what is needed i
 import sys
 
 _KEEPER = __file__.rpartition("/")[0]
-_HOME = _KEEPER.rpartition("/")[0].rpartition("/")[
-    0
-]  # holds kt_supervisor: site-packages, or <repository>/supervisor
-sys.path[:0] = [_HOME, _HOME.rpartition("/")[0] + "/ledger"]
+# The folder that holds kt_supervisor: site-packages, or <repository>/supervisor.
+_HOME = _KEEPER.rpartition("/")[0].rpartition("/")[0]
+# At the end: a package that is called like a module of the standard library must not take its place.
+sys.path += [_HOME, _HOME.rpartition("/")[0] + "/ledger"]
 
 from kt_supervisor.keeper import process  # noqa: E402 - the path comes first
 

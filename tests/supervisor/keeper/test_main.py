@@ -15,6 +15,8 @@ def test_it_runs_as_installed_beside_its_sibling_package(start: Start, tmp_path:
     site = tmp_path / "site-packages"
     shutil.copytree(conftest.REPOSITORY / "supervisor/kt_supervisor", site / "kt_supervisor")
     shutil.copytree(conftest.REPOSITORY / "ledger/kt_ledger", site / "kt_ledger")
+    for name in ("selectors", "enum", "json"):
+        (site / f"{name}.py").write_text("raise ImportError('a stranger of the same name')\n")
 
     record = start(["/bin/sh", "-c", "exit 8"], main=site / "kt_supervisor/keeper/__main__.py").ended()
 
