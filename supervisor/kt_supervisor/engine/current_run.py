@@ -190,10 +190,9 @@ class CurrentRun:
         said = run_logs.last_lines(self.files)
         shown = "; its last lines:\n  " + "\n  ".join(said) if said else ""
         wanted = f"wanted one that is alive for {READINESS_S:g} s; correct it and start again"
-        if isinstance(error, LaunchFailed):
-            return LaunchFailed(
-                f"{name} did not start: got one that {detail[3:]}, {wanted}{shown}", detail=detail
-            )
+        if isinstance(error, LaunchFailed) and detail.startswith("it "):
+            got = f"got one that {detail.removeprefix('it ')}"
+            return LaunchFailed(f"{name} did not start: {got}, {wanted}{shown}", detail=detail)
         return LaunchFailed(f"{name} did not start: {detail}{shown}", detail=detail)
 
     async def let_go(self) -> None:
