@@ -16,11 +16,22 @@ LISTENER_AUTH = "metering.listener_auth"
 BASE_URL = "metering.base_url"
 ORIGIN = "metering.origin"
 MEMORY_DIR = "memory.dir"
+RESTART_POLICY = "restart.policy"
+RESTART_LIMIT = "restart.limit"
+RESTART_WINDOW = "restart.window"
+RESTART_RESET_AFTER = "restart.reset_after"
+AUTOSTART = "autostart"
+PAUSE_HOLD_S = "pause.hold_s"
+ENV_INHERIT = "env.inherit"
+LOGS_CAP = "logs.cap"
+LIMITS = ("limits.memory", "limits.cpu", "limits.pids", "limits.nofile")
+HOOKS = ("hooks.on_start", "hooks.on_stop", "hooks.on_crash", "hooks.on_breach", "hooks.on_any")
 
 
 class Effect(StrEnum):
     """When a change of a setting takes effect."""
 
+    AT_ONCE = "at once"
     NEXT_START = "at the next start"
     BY_THE_ENGINE = "set by the engine at each start"
     NOT_YET = "not enforced yet, so refused"
@@ -80,6 +91,83 @@ OPTIONS: tuple[Option, ...] = (
         "acp.command", value_types.TEXT, "The program of an ACP agent; delivered where the adapter maps it."
     ),
     Option("acp.args", value_types.ARGUMENTS, "Its arguments; delivered where the adapter maps them."),
+    Option(
+        RESTART_POLICY,
+        value_types.RESTART_POLICY,
+        "Which ends that nobody asked for bring the agent back: none, a failure (a non-zero code, a signal), or all.",
+        default="on-failure",
+        effect=Effect.AT_ONCE,
+    ),
+    Option(
+        RESTART_LIMIT,
+        value_types.PROCESSES,
+        "How many failures within the window park the agent as failed.",
+        default="5",
+        effect=Effect.AT_ONCE,
+    ),
+    Option(
+        RESTART_WINDOW,
+        value_types.SECONDS,
+        "The sliding window in which failures count.",
+        "seconds",
+        "600",
+        Effect.AT_ONCE,
+    ),
+    Option(
+        RESTART_RESET_AFTER,
+        value_types.SECONDS,
+        "How long a Run must have lived for the back-off to begin anew.",
+        "seconds",
+        "600",
+        Effect.AT_ONCE,
+    ),
+    Option(
+        AUTOSTART,
+        value_types.SWITCH,
+        "Whether the agent is brought back after the machine was restarted, if it was wanted then.",
+        default="false",
+        effect=Effect.AT_ONCE,
+    ),
+    Option(
+        PAUSE_HOLD_S,
+        value_types.SECONDS,
+        "How long the gateway holds the calls of a paused agent before it refuses them.",
+        "seconds",
+        "300",
+        Effect.AT_ONCE,
+    ),
+    Option(
+        "limits.memory", value_types.BYTES, "The memory that the agent's processes may use together.", "bytes"
+    ),
+    Option("limits.cpu", value_types.CORES, "The processor time that they may use together.", "cores"),
+    Option("limits.pids", value_types.PROCESSES, "How many processes and threads they may be.", "processes"),
+    Option(
+        "limits.nofile", value_types.PROCESSES, "How many files each of them may have open.", "descriptors"
+    ),
+    Option(
+        ENV_INHERIT,
+        value_types.ARGUMENTS,
+        "Which variables of whoever types `start` reach the agent: names, or beginnings that end in *.",
+        default=None,
+    ),
+    Option(
+        LOGS_CAP,
+        value_types.BYTES,
+        "How much of an agent's output is kept on disk, over all its Runs.",
+        "bytes",
+        "256M",
+        Effect.AT_ONCE,
+    ),
+    *(
+        Option(key, value_types.COMMAND, help_, effect=Effect.AT_ONCE)
+        for key, help_ in (
+            ("hooks.on_start", "A command that is run when the agent is running."),
+            ("hooks.on_stop", "A command that is run when the agent has stopped."),
+            ("hooks.on_crash", "A command that is run when the agent has failed."),
+            ("hooks.on_breach", "A command that is run when a budget is used up."),
+            ("hooks.on_any", "A command that is run at every change of the agent's state."),
+        )
+    ),
     *(
         Option(key, type_, help_, unit, default, Effect.NOT_YET)
         for key, type_, help_, unit, default in (

@@ -4,8 +4,10 @@ A value is text or a list of texts; numbers stay text, in the one spelling that 
 in an environment, on a command line or in front of exact decimal arithmetic.
 """
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from urllib.parse import SplitResult, urlsplit
 
 from kt_manifest import words
@@ -13,6 +15,7 @@ from kt_manifest import words
 Value = str | list[str]
 
 _MAX_U64 = 2**64 - 1
+_MAX_I64 = 2**63
 _MAX_MICROS = (
     2**63 - 1
 )  # what the contract's own readers hold a dollar amount in: a signed 64-bit count of micros
@@ -75,6 +78,45 @@ def _arguments(text: str) -> Value:
     return text.split()
 
 
+def _command(text: str) -> Value:
+    try:
+        parts = shlex.split(text)
+    except ValueError as error:
+        raise Unfit(f"{words.shown(text)}: {error}") from error
+    if not parts:
+        raise Unfit("nothing")
+    return text
+
+
+def _number(*, lowest: Decimal, highest: Decimal, decimals: int) -> Callable[[str], Value]:
+    def parse(text: str) -> Value:
+        whole, dot, fraction = text.partition(".")
+        if not _is_digits(whole) or (dot and not _is_digits(fraction)) or len(text) > 24:
+            raise Unfit(words.shown(text))
+        if len(fraction) > decimals:
+            raise Unfit(f"{words.shown(text)}, which has more than {decimals} decimals")
+        if not lowest <= Decimal(text) <= highest:
+            raise Unfit(f"{words.shown(text)}, which is not from {lowest} to {highest}")
+        return text
+
+    return parse
+
+
+def _bytes(text: str) -> Value:
+    digits, unit = text.rstrip("KMGT"), text[len(text.rstrip("KMGT")) :]
+    if not _is_digits(digits) or len(unit) > 1 or len(digits) > 15:
+        raise Unfit(words.shown(text))
+    if not 0 < bytes_in(text) < _MAX_I64:
+        raise Unfit(f"{words.shown(text)}, which is not from 1 to 2^63-1 bytes")
+    return text
+
+
+def bytes_in(text: str) -> int:
+    """Return a size such as `512M` in bytes; the units are powers of 1024."""
+    power = " KMGT".index(text[-1]) if text[-1] in "KMGT" else 0
+    return int(text.rstrip("KMGT")) << 10 * power
+
+
 def _credential(text: str) -> Value:
     # It becomes an HTTP field value (RFC 9110 section 5.5); never shown, whatever is wrong with it.
     if not text:
@@ -128,6 +170,28 @@ COUNT = ValueType("count", "a whole number from 0 to 2^64-1, digits only", _coun
 DOLLARS = ValueType("dollars", "dollars such as 2.50: no sign, no exponent, at most 6 decimals", _dollars)
 BREACH_ACTION = ValueType("word", "pause, stop or warn", _word_of("pause", "stop", "warn"))
 LISTENER_AUTH = ValueType("word", "token or none", _word_of("token", "none"))
+RESTART_POLICY = ValueType("word", "never, on-failure or always", _word_of("never", "on-failure", "always"))
+SWITCH = ValueType("switch", "true or false", _word_of("true", "false"))
+SECONDS = ValueType(
+    "seconds",
+    "seconds from 0 to 31536000, at most 3 decimals",
+    _number(lowest=Decimal(0), highest=Decimal(31_536_000), decimals=3),
+)
+CORES = ValueType(
+    "cores",
+    "cores from 0.01 to 4096, at most 2 decimals",
+    _number(lowest=Decimal("0.01"), highest=Decimal(4096), decimals=2),
+)
+PROCESSES = ValueType(
+    "count",
+    "a whole number from 1 to 4194304",
+    _number(lowest=Decimal(1), highest=Decimal(4_194_304), decimals=0),
+)
+"""The highest process id that Linux gives: proc_sys_kernel(5), pid_max."""
+BYTES = ValueType("size", "a number of bytes, or of K, M, G or T of 1024 each, such as 512M", _bytes)
+COMMAND = ValueType(
+    "command", "a command line, split as a POSIX shell splits words, run without a shell", _command
+)
 ARGUMENTS = ValueType("list", "arguments, separated by spaces", _arguments)
 CREDENTIAL = ValueType(
     "secret", "secret:NAME, or a key of visible ASCII characters", _credential, takes_reference=True

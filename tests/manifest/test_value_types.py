@@ -24,6 +24,15 @@ from kt_manifest import value_types
         (value_types.URL, "http://[::1]:9/a%20b//", "http://[::1]:9/a%20b"),
         (value_types.URL, "http://127.0.0.1", "http://127.0.0.1"),
         (value_types.URL, "http://h_1/a@b", "http://h_1/a@b"),
+        (value_types.SECONDS, "0", "0"),
+        (value_types.SECONDS, "0.250", "0.250"),
+        (value_types.CORES, "1.5", "1.5"),
+        (value_types.PROCESSES, "512", "512"),
+        (value_types.BYTES, "512M", "512M"),
+        (value_types.BYTES, "1", "1"),
+        (value_types.SWITCH, "true", "true"),
+        (value_types.RESTART_POLICY, "always", "always"),
+        (value_types.COMMAND, "notify 'two words'", "notify 'two words'"),
     ],
 )
 def test_a_good_text_becomes_a_value(type_: value_types.ValueType, text: str, value: object) -> None:
@@ -60,6 +69,13 @@ BAD = {
     ],
     value_types.BREACH_ACTION: ["", "Pause", "block", "pause "],
     value_types.LISTENER_AUTH: ["", "Token", "off"],
+    value_types.SECONDS: ["", "-1", "1e3", ".5", "5.", "0.0001", "31536001", "9" * 5000, "1s"],
+    value_types.CORES: ["0", "0.001", "4097", "1,5", "-1"],
+    value_types.PROCESSES: ["0", "1.0", "4194305", "-1"],
+    value_types.BYTES: ["", "0", "0G", "M", "1.5G", "1KB", "1k", "-1", "9" * 15 + "T", "512 M"],
+    value_types.SWITCH: ["", "True", "yes", "1"],
+    value_types.RESTART_POLICY: ["", "Always", "unless-stopped"],
+    value_types.COMMAND: ["", "  ", "an 'open quote"],
     value_types.CREDENTIAL: ["", "a b", "a\n", "a\r\nX-Evil: 1", "é"],
     value_types.URL: [
         "",
@@ -119,3 +135,10 @@ def test_a_key_is_never_told() -> None:
         value_types.CREDENTIAL.parse("hunter2 x")
 
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "size_bytes"), [("7", 7), ("2K", 2048), ("3M", 3 << 20), ("1G", 1 << 30), ("1T", 1 << 40)]
+)
+def test_sizes_are_powers_of_1024(text: str, size_bytes: int) -> None:
+    assert size_bytes == value_types.bytes_in(text)

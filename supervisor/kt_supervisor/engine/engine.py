@@ -18,7 +18,12 @@ from kt_ledger.layout import StateLayout
 from kt_ledger.records import LIVE_STATES
 from kt_ledger.store import StoreUnavailable
 from kt_supervisor.engine import state_dir, views
-from kt_supervisor.engine.control import Control
+from kt_supervisor.engine.control.agent_routes import AgentRoutes
+from kt_supervisor.engine.control.configuration_routes import ConfigurationRoutes
+from kt_supervisor.engine.control.engine_routes import EngineRoutes
+from kt_supervisor.engine.control.fleet_routes import FleetRoutes
+from kt_supervisor.engine.control.log_routes import LogRoutes
+from kt_supervisor.engine.control.server import Control, Group
 from kt_supervisor.engine.fleet import Fleet
 from kt_supervisor.engine.gateway_link import GatewayLink
 from kt_supervisor.engine.journals import Journals
@@ -63,7 +68,7 @@ class Engine:
             journals=journals,
         )
         self._fleet = Fleet(self._parts)
-        self._control = Control(self, self._fleet, self._parts, uid=os.geteuid())
+        self._control = Control(self._groups(), uid=os.geteuid())
         self._started_at_ns = clock.wall_ns()
         self._tried = asyncio.Event()
         self._adopted = False
@@ -135,6 +140,16 @@ class Engine:
         self._ended.set()
 
     # -- inside ------------------------------------------------------------------------------------------------
+    def _groups(self) -> tuple[Group, ...]:
+        fleet, parts = self._fleet, self._parts
+        return (
+            EngineRoutes(self),
+            FleetRoutes(self, fleet, parts),
+            AgentRoutes(self, fleet),
+            LogRoutes(self, fleet, parts),
+            ConfigurationRoutes(self, fleet, parts),
+        )
+
     async def _open(self) -> None:
         """Open the ledger and take over what it knows; again and again while it cannot be opened."""
         while not self._adopted:

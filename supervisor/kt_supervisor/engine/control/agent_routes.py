@@ -1,0 +1,36 @@
+"""The verbs of one agent's life."""
+
+from aiohttp import web
+
+from kt_ledger.store import StoreUnavailable
+from kt_supervisor.engine.control import requests
+from kt_supervisor.engine.control.engine_routes import Host
+from kt_supervisor.engine.fleet import Fleet
+
+
+class AgentRoutes:
+    """`/v1/agents/NAME/VERB`."""
+
+    def __init__(self, host: Host, fleet: Fleet) -> None:
+        self._host = host
+        self._fleet = fleet
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return what is served."""
+        agent = "/v1/agents/{name}"
+        return [web.post(f"{agent}/start", self._start), web.post(f"{agent}/stop", self._stop)]
+
+    async def _start(self, request: web.Request) -> web.Response:
+        environment = requests.environment(await requests.body(request))
+        await self._host.ready()
+        return web.json_response(await self._fleet.instance(requests.name(request)).start(environment))
+
+    async def _stop(self, request: web.Request) -> web.Response:
+        name, timeout_s = requests.name(request), requests.seconds(await requests.body(request))
+        try:
+            await self._host.ready()
+            return web.json_response(await self._fleet.instance(name).stop(timeout_s=timeout_s))
+        except StoreUnavailable as away:
+            answer = await self._fleet.stop_without_ledger(name, timeout_s=timeout_s)
+            notice = f"stopped; the ledger learns of it later: {away}"
+            return web.json_response({**answer, "notices": [notice]})

@@ -1,0 +1,56 @@
+"""The engine itself: what it is, and its end."""
+
+import asyncio
+from typing import Any, Protocol
+
+from aiohttp import web
+
+from kt_supervisor.engine.control import requests
+
+
+class Host(Protocol):
+    """What the routes ask of the engine itself."""
+
+    async def describe(self) -> dict[str, Any]:
+        """Return the document of `GET /v1/engine`."""
+        ...
+
+    async def ready(self) -> None:
+        """Return once the first attempt at the ledger is over. Raises StoreUnavailable where it failed."""
+        ...
+
+    async def end_everything(self) -> list[str]:
+        """Stop all agents and the gateway; return what could not be stopped."""
+        ...
+
+    def mark_stopped(self) -> None:
+        """Leave the marker that keeps keepers quiet."""
+        ...
+
+    def end(self) -> None:
+        """Have the engine end, once the answer has left."""
+        ...
+
+
+class EngineRoutes:
+    """`/v1/engine`."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return what is served."""
+        return [web.get("/v1/engine", self._engine), web.post("/v1/engine/stop", self._stop)]
+
+    async def _engine(self, _: web.Request) -> web.Response:
+        return web.json_response(await self._host.describe())
+
+    async def _stop(self, request: web.Request) -> web.StreamResponse:
+        everything = bool((await requests.body(request)).get("all"))
+        await asyncio.to_thread(self._host.mark_stopped)
+        notices = await self._host.end_everything() if everything else []
+        answer = web.json_response({"stopped": True, "all": everything, "notices": notices})
+        await answer.prepare(request)
+        await answer.write_eof()
+        self._host.end()
+        return answer
