@@ -43,6 +43,7 @@ class Listener:
     listener_auth: str = "token"  # or "none"
     upstream_api_key: str | None = field(default=None, repr=False)  # clear text, in memory only
     borrow_from: str | None = None
+    hold_s: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the message; it carries a key and tokens: send it, never write it."""

@@ -33,7 +33,8 @@ class Entry:
 
 def engine_default() -> Layer:
     """Return the defaults of the settings that take effect."""
-    effective_ones = [option for option in options.OPTIONS if option.effect is options.Effect.NEXT_START]
+    acted_on = (options.Effect.NEXT_START, options.Effect.AT_ONCE)
+    effective_ones = [option for option in options.OPTIONS if option.effect in acted_on]
     return Layer(
         ENGINE_DEFAULT,
         {option.key: option.default for option in effective_ones if option.default is not None},

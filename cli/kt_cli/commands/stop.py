@@ -9,17 +9,32 @@ GRACE_S = 60.0
 """How much longer than the agent's own time to wait for the engine's answer: the forced end and its two scans."""
 
 
-@click.command()
-@click.argument("name")
-@click.option(
+LONGEST_S = 86_400
+
+
+def _seconds(_: click.Context, option: click.Parameter, value: float) -> float:
+    if not 0 <= value <= LONGEST_S:  # NaN passes every range of click's
+        raise click.BadParameter(
+            f"got {value}, wanted a number of seconds from 0 to {LONGEST_S}", param=option
+        )
+    return value
+
+
+timeout_option = click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0, max=86_400),
+    type=float,
+    callback=_seconds,
     default=DEFAULT_TIMEOUT_S,
     show_default=True,
     metavar="SECS",
     help="How long it may take to end by itself; 0 ends it at once.",
 )
+
+
+@click.command()
+@click.argument("name")
+@timeout_option
 @output.json_option
 def stop(name: str, *, timeout_s: float, as_json: bool) -> None:
     """Stop an agent and everything that it started.
@@ -29,8 +44,6 @@ def stop(name: str, *, timeout_s: float, as_json: bool) -> None:
       kt agent stop bot
       kt agent stop bot --timeout 0
     """
-    if timeout_s != timeout_s:  # NaN passes every range
-        raise click.BadParameter("got nan, wanted a number of seconds", param_hint="--timeout")
     body = {"timeout_s": timeout_s}
     answer = session.ask_about(name, "POST", "/stop", body=body, timeout_s=timeout_s + GRACE_S)
     output.notices(answer)

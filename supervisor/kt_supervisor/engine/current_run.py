@@ -1,9 +1,10 @@
 """The Run that an instance has at this moment: its keeper, its output, and the row that it will leave."""
 
 import asyncio
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from kt_ledger import fold_run
 from kt_ledger.fold_run import RunReader
@@ -11,15 +12,14 @@ from kt_ledger.records import InstanceRow, RunRow
 from kt_ledger.store import Store
 from kt_supervisor.engine import adoption, environment, run_logs, state_dir
 from kt_supervisor.engine.adoption import Evidence, Verdict
+from kt_supervisor.engine.ending import Exit
 from kt_supervisor.engine.keeper_link import KeeperGone, KeeperLink
-from kt_supervisor.engine.launching import Program
+from kt_supervisor.engine.launching import Command, Program
 from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.problems import FAILED, WRONG_STATE
+from kt_supervisor.engine.readiness import NotReady
 from kt_supervisor.engine.tails import Tail
 from kt_supervisor.keeper import specification
-
-READINESS_S = 0.3
-"""How long an agent must have been alive to count as started: the contract's window."""
 
 SPAWN_TIMEOUT_S = 20.0
 MEET_TIMEOUT_S = 5.0
@@ -49,6 +49,38 @@ class StopUnconfirmed(Exception):
             f"the stop of {name} is not confirmed: got processes {which} that do not end, wanted none; "
             f"look at them, then `kt agent stop {name}` again"
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """How a command that ran beside the agent ended."""
+
+    code: int | None
+    signal: int | None
+    timed_out: bool
+    last_lines: tuple[str, ...] = ()
+
+    @classmethod
+    def from_json(cls, facts: Mapping[str, Any]) -> Self:
+        """Read the keeper's event."""
+        return cls(
+            code=facts.get("code"),
+            signal=facts.get("signal"),
+            timed_out=bool(facts.get("timed_out")),
+            last_lines=tuple(map(str, facts.get("last_lines") or ())),
+        )
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it ended with 0 in time."""
+        return self.code == 0 and not self.timed_out
+
+    def describe(self) -> str:
+        """Return it in words."""
+        how = "took too long" if self.timed_out else f"ended with code {self.code}"
+        if self.signal is not None and not self.timed_out:
+            how = f"was ended by signal {self.signal}"
+        return how + (f": {self.last_lines[-1]}" if self.last_lines else "")
 
 
 class CurrentRun:
@@ -116,14 +148,6 @@ class CurrentRun:
             except KeeperGone:
                 return
 
-    async def ready(self) -> None:
-        """Return once the agent has been alive for the readiness window. Raises LaunchFailed, KeeperGone."""
-        assert self.link is not None
-        await self.started()
-        done, _ = await asyncio.wait([self.link.agent_exited], timeout=READINESS_S)
-        if done:
-            raise LaunchFailed("it ended at once", detail="it ended at once")
-
     async def started(self) -> None:
         """Return once the keeper has tried to start the agent. Raises KeeperGone where it takes too long."""
         assert self.link is not None
@@ -146,9 +170,17 @@ class CurrentRun:
             started_at_ns=record.get("started_at_ns") or self.run.started_at_ns,
         )
 
+    async def replace_keeper(self) -> bool:
+        """Give an agent whose keeper died another one; False where that cannot be."""
+        return False
+
     # -- ending ------------------------------------------------------------------------------------------------
-    async def stop(self, *, timeout_s: float) -> dict[str, Any] | None:
+    async def stop(self, *, timeout_s: float, command: Command | None = None) -> Exit | None:
         """Have the keeper end the agent's tree; return the exit record, None where the keeper is gone.
+
+        Args:
+            timeout_s: the window, after which what is left is killed.
+            command: the adapter's own way to stop, which is tried first, inside of the same window.
 
         Raises:
             StopUnconfirmed: no exit record within the time and fifteen seconds more.
@@ -156,44 +188,46 @@ class CurrentRun:
         if self.link is None:
             return None
         try:
-            await self.link.ask("stop", timeout_s=timeout_s)
-            return await asyncio.wait_for(asyncio.shield(self.link.exited), timeout_s + CONFIRM_S)
+            asked = {} if command is None else {"command": command.to_json()}
+            await self.link.ask("stop", timeout_s=timeout_s, **asked)
+            ended = await asyncio.wait_for(asyncio.shield(self.link.exited), timeout_s + CONFIRM_S)
+            return Exit.from_json(ended)
         except KeeperGone:
             return None
         except TimeoutError:
             raise StopUnconfirmed(self.files.root.name, "(its keeper still waits)") from None
 
-    async def end_failed_start(self) -> dict[str, Any]:
-        """Have nothing of a failed start left; return its exit record, or nothing where no agent was ever there."""
+    async def run_command(self, command: Command, *, timeout_s: float) -> Ran:
+        """Run a command of the adapter beside the agent; return how it ended. Raises KeeperGone."""
+        if self.link is None:
+            raise KeeperGone("its keeper is not there")
+        return Ran.from_json(await self.link.run(command.to_json(), timeout_s=timeout_s))
+
+    async def end_failed_start(self) -> Exit:
+        """Have nothing of a failed start left; return its exit record, an empty one where no agent was ever there."""
         if self.link is not None:
             try:
-                return await self.stop(timeout_s=0.0) or {}
+                return await self.stop(timeout_s=0.0) or Exit()
             except StopUnconfirmed:
-                return {}
+                return Exit()
         if self._keeper is not None and self._keeper.poll() is None:
             self._keeper.terminate()
-        return adoption.read_json(self.files.exit) or {}
+        return Exit.from_json(adoption.read_json(self.files.exit) or {})
 
-    def explain(self, name: str, error: Exception, ended: dict[str, Any]) -> LaunchFailed:
+    def explain(self, name: str, error: Exception, ended: Exit) -> LaunchFailed:
         """Return a failed start as it is told: why, the exit code, the last lines."""
-        if spawn_error := ended.get("spawn_error"):
-            detail = str(spawn_error)
-        elif isinstance(error, LaunchFailed) and ended:
-            how = (
-                f"signal {ended['signal']}"
-                if ended.get("signal") is not None
-                else f"exit code {ended.get('code')}"
-            )
-            detail = f"it ended at once with {how}"
-        else:
-            detail = str(error) or type(error).__name__
         said = run_logs.last_lines(self.files)
         shown = "; its last lines:\n  " + "\n  ".join(said) if said else ""
-        wanted = f"wanted one that is alive for {READINESS_S:g} s; correct it and start again"
-        if isinstance(error, LaunchFailed) and detail.startswith("it "):
-            got = f"got one that {detail.removeprefix('it ')}"
-            return LaunchFailed(f"{name} did not start: {got}, {wanted}{shown}", detail=detail)
-        return LaunchFailed(f"{name} did not start: {detail}{shown}", detail=detail)
+        if ended.spawn_error:
+            return LaunchFailed(f"{name} did not start: {ended.spawn_error}{shown}", detail=ended.spawn_error)
+        if not isinstance(error, NotReady):
+            detail = str(error) or type(error).__name__
+            return LaunchFailed(f"{name} did not start: {detail}{shown}", detail=detail)
+        how = error.got
+        if error.ended and (ended.code is not None or ended.signal is not None):
+            how += f" with exit code {ended.code}" if ended.signal is None else f" with signal {ended.signal}"
+        told = f"{name} did not start: got one that {how}, wanted {error.wanted}; correct it and start again{shown}"
+        return LaunchFailed(told, detail=f"it {how}")
 
     async def let_go(self) -> None:
         """Tell the keeper that everything is kept."""

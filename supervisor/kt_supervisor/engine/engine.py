@@ -9,6 +9,7 @@ import contextlib
 import importlib.metadata
 import logging
 import os
+import random
 import signal
 from typing import Any
 
@@ -29,6 +30,7 @@ from kt_supervisor.engine.gateway_link import GatewayLink
 from kt_supervisor.engine.journals import Journals
 from kt_supervisor.engine.listeners import Listeners
 from kt_supervisor.engine.parts import Parts
+from kt_supervisor.engine.restarting import Guard, Restarting
 from kt_supervisor.engine.spawn import Spawner
 from kt_supervisor.engine.tasks import Tasks
 from kt_supervisor.engine.writer import Writer
@@ -66,6 +68,7 @@ class Engine:
             spawner=spawner,
             listeners=listeners,
             journals=journals,
+            restarting=Restarting(clock=clock, tasks=tasks, chance=random.Random(), guard=Guard()),
         )
         self._fleet = Fleet(self._parts)
         self._control = Control(self._groups(), uid=os.geteuid())

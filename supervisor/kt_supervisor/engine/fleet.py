@@ -78,6 +78,7 @@ class Fleet:
         for row in rows:
             if by_id[row.id].current is None:
                 await self._remember(row)
+                await by_id[row.id].wait_again()
 
     async def _adopt_one(self, instance: Instance | None, run: RunRow) -> None:
         try:
@@ -150,7 +151,7 @@ class Fleet:
             ]
             answers = await asyncio.gather(*work, return_exceptions=True)
             return [str(answer) for answer in answers if isinstance(answer, Exception)]
-        live = [i for i in self._instances.values() if i.current is not None]
+        live = [i for i in self._instances.values() if i.current is not None or i.comes_back]
         results = await asyncio.gather(
             *(i.stop(timeout_s=STOP_ALL_TIMEOUT_S) for i in live), return_exceptions=True
         )

@@ -1,34 +1,32 @@
-"""One agent instance: its state, its current Run, and the verbs, one after another.
+"""One agent instance: its verbs, one after another.
 
 Law: everything that changes the instance happens under its own lock; two instances never wait for each other.
 """
 
 import asyncio
-import json
 import logging
-import secrets
 import shutil
 from collections.abc import Coroutine, Mapping
+from dataclasses import replace
 from typing import Any
 
-from kt_ledger import ids
-from kt_ledger.durable import replace_file
 from kt_ledger.records import LIVE_STATES, InstanceRow, RunRow, State
-from kt_ledger.store import StoreUnavailable
-from kt_supervisor.engine import adoption, launching, lifecycle, run_logs, views
+from kt_manifest.snapshot import Adapter
+from kt_supervisor.engine import adoption, launching, lifecycle, run_environment, run_logs
 from kt_supervisor.engine.current_run import CurrentRun, LaunchFailed, StopUnconfirmed
+from kt_supervisor.engine.ending import Exit
 from kt_supervisor.engine.gateway_client import GatewayAway, ListenerRefused
-from kt_supervisor.engine.launching import Plan
 from kt_supervisor.engine.lifecycle import Event
 from kt_supervisor.engine.parts import Parts
+from kt_supervisor.engine.pausing import Pausing
 from kt_supervisor.engine.problems import WRONG_STATE, Refused
-from kt_supervisor.engine.supervision import Supervision
+from kt_supervisor.engine.restart_policy import History
+from kt_supervisor.engine.starting import Starting
+from kt_supervisor.engine.supervision import Resumed, Supervision
 
 logger = logging.getLogger(__name__)
 
-TOKEN_BYTES = 32
 STOP_AGAIN_S = 30.0
-
 REMOVAL_WINDOW_S = 30.0
 """What a removal with --force leaves an agent to end by itself."""
 
@@ -41,7 +39,15 @@ class Instance:
         self.name = row.name
         self.removed = False
         self._parts = parts
-        self._life = Supervision(parts, row, stop_again=lambda: self.stop(timeout_s=STOP_AGAIN_S))
+        resumed = Resumed(
+            start=self._go_on_starting,
+            stop=lambda: self.stop(timeout_s=STOP_AGAIN_S),
+            pause=self._go_on_pausing,
+            restart=self._come_back,
+        )
+        self._life = Supervision(parts, row, resumed=resumed)
+        self._starting = Starting(parts, self._life)
+        self._pausing = Pausing(parts, self._life)
         self.lock = self._life.lock
         self.news = self._life.news
 
@@ -49,6 +55,16 @@ class Instance:
     def current(self) -> CurrentRun | None:
         """The Run under way."""
         return self._life.current
+
+    @property
+    def comes_back(self) -> bool:
+        """Whether a restart is due."""
+        return self._parts.restarting.is_waiting(self.id)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why what is known of the Run cannot be verified now, and what to do."""
+        return self._life.trouble
 
     async def row(self) -> InstanceRow:
         """Return what the ledger knows. Raises NoSuchAgent where it was removed meanwhile."""
@@ -61,43 +77,54 @@ class Instance:
 
     # -- verbs -------------------------------------------------------------------------------------------------
     async def start(self, environment: Mapping[str, str]) -> dict[str, Any]:
-        """Start it with its caller's environment; return once it has been alive for the readiness window.
+        """Start it with its caller's environment; return once it is ready.
 
         Raises:
             InvalidTransition, LaunchFailed, and everything that `launching.plan` raises (nothing has changed then).
         """
         async with self.lock:
-            row = await self._life.row()
-            lifecycle.step(self.name, state=row.state, event=Event.START)
-            plan = await asyncio.to_thread(launching.plan, self._parts.files, row, environment=environment)
-            run = RunRow(
-                id=ids.new_id(wall=self._parts.clock),
-                instance_id=self.id,
-                token=secrets.token_urlsafe(TOKEN_BYTES),
-                started_at_ns=self._parts.clock.wall_ns(),
-            )
-            asked = {"kind": "command", "command": "start"}
-            row = await self._life.move(row, Event.START, asked, desired="running", run=run)
-            self._life.current = CurrentRun(self._parts, row, run)
-            try:
-                notices = await self._launch(row, plan, self._life.current)
-            except Exception as error:
-                raise await self._launch_failed(row, error) from error
-            assert self._life.current is not None
-            facts = {"name": self.name, "state": str(State.RUNNING), "run_id": run.id}
-            return {**facts, "pid": self._life.current.run.agent_pid, "notices": notices}
+            return await self._start(await self._life.row(), environment)
 
     async def stop(self, *, timeout_s: float) -> dict[str, Any]:
-        """Stop it and everything that it started.
+        """Stop it and everything that it started; where a restart is due, that one does not come.
 
         Raises:
             InvalidTransition. StopUnconfirmed: something of it does not end; it stays `stopping`.
         """
+        self._starting.interrupt()
         async with self.lock:
             return await self._stop(await self._life.row(), timeout_s)
 
+    async def restart(self, environment: Mapping[str, str], *, timeout_s: float) -> dict[str, Any]:
+        """Stop it where it runs, then start it; what the start needs is judged before anything is stopped.
+
+        Raises:
+            What `stop` and `start` raise.
+        """
+        self._starting.interrupt()
+        async with self.lock:
+            row = await self._life.row()
+            lifecycle.step(self.name, state=row.state, event=Event.RESTART)
+            await self._starting.plan(row, environment)
+            if row.state in LIVE_STATES:
+                await self._stop(row, timeout_s)
+                row = await self._life.row()
+            return await self._start(row, environment)
+
+    async def pause(self) -> dict[str, Any]:
+        """Hold its calls and, where its adapter promises that, freeze it. Raises InvalidTransition, Refused."""
+        async with self.lock:
+            return await self._pausing.pause(await self._life.row())
+
+    async def resume(self) -> dict[str, Any]:
+        """Let it go on. Raises InvalidTransition."""
+        async with self.lock:
+            return await self._pausing.resume(await self._life.row())
+
     async def remove(self, *, delete: bool, force: bool) -> dict[str, Any]:
         """Free the name; the ledger keeps what was used. Raises Refused where it runs and is not forced."""
+        if force:
+            self._starting.interrupt()
         async with self.lock:
             row = await self._life.row()
             if row.state in LIVE_STATES:
@@ -109,29 +136,16 @@ class Instance:
                         exit_code=WRONG_STATE,
                     )
                 await self._stop(row, REMOVAL_WINDOW_S)
+            self._life.comebacks.cancel()
             await self._parts.listeners.drop(self.id)
             at_ns = self._parts.clock.wall_ns()
             await self._parts.writer.do(lambda store: store.remove_instance(self.id, at_ns=at_ns))
             self.removed = True
             self.news.set()
+            await asyncio.to_thread(run_environment.forget, self._parts.files, self.id)
             if delete:
                 await asyncio.to_thread(self._delete_folders)
         return {"name": self.name, "removed": True, "home": "delete" if delete else "retain"}
-
-    async def _stop(self, row: InstanceRow, timeout_s: float) -> dict[str, Any]:
-        lifecycle.step(self.name, state=row.state, event=Event.STOP)
-        asked = {"kind": "command", "command": "stop"}
-        row = await self._life.move(row, Event.STOP, asked, desired="stopped")
-        await self._parts.listeners.withdraw(self.id)
-        if self._life.current is None or self._life.current.link is None:
-            await self._life.judge(row)
-        if self._life.current is not None:
-            await self._end(timeout_s)
-        row = await self._life.row()
-        if row.state is not State.STOPPED:
-            raise StopUnconfirmed(self.name, "(of its last Run)")
-        forced = (row.cause or {}).get("kind") == "stop-forced"
-        return {"name": self.name, "state": str(row.state), "forced": forced}
 
     # -- what happens by itself --------------------------------------------------------------------------------
     async def adopt(self, run: RunRow) -> None:
@@ -140,6 +154,11 @@ class Instance:
             row = await self._life.row()
             self._life.current = CurrentRun(self._parts, row, run)
             await self._life.judge(row)
+
+    async def wait_again(self) -> None:
+        """Go on waiting for a restart that an earlier engine decided."""
+        async with self.lock:
+            await self._life.comebacks.resume(await self._life.row())
 
     async def reconcile(self, environment: Mapping[str, str]) -> list[str]:
         """Have the listener that the settings ask for; a live Run keeps the one that it began with."""
@@ -160,54 +179,93 @@ class Instance:
             except (GatewayAway, ListenerRefused) as error:
                 return [f"{self.name} has no listener yet: {error}"]
 
+    async def _go_on_starting(self) -> None:
+        async with self.lock:
+            await self._starting.go_on()
+
+    async def _go_on_pausing(self) -> None:
+        async with self.lock:
+            await self._pausing.go_on(await self._life.row())
+
+    async def _come_back(self) -> None:
+        """Begin the restart that is due, if it still is."""
+        async with self.lock:
+            row = await self._life.row()
+            past = History.from_json(row.restart)
+            if row.state is not State.FAILED or past.due is None or self.removed:
+                return
+            history = replace(past, count=past.count + 1, due=None)
+            waited_ms = int(past.due.wait_s * 1000)
+            cause = {
+                "kind": "restarted",
+                "count": history.count,
+                "waited_ms": waited_ms,
+                "why": past.due.why,
+            }
+            try:
+                environment = await asyncio.to_thread(run_environment.load, self._parts.files, self.id)
+                plan = await self._starting.plan(row, environment or {})
+            except Exception as error:
+                # A setting, a secret or an adapter that is not there now will not be there in a minute either.
+                await self._life.comebacks.park(past, str(error))
+                return
+            try:
+                await self._starting.begin(row, Event.BACK, cause, plan=plan, history=history)
+            except LaunchFailed as error:
+                logger.warning("%s", error)
+
     # -- inside, under the lock --------------------------------------------------------------------------------
-    async def _launch(self, row: InstanceRow, plan: Plan, current: CurrentRun) -> list[str]:
-        port: int | None = None
-        notices: list[str] = []
-        if plan.upstream:
-            port, notices = await self._parts.listeners.serve(row, plan.upstream, run=current.run)
-            await self._parts.listeners.probe(port, current.run.token)
-        program = await asyncio.to_thread(launching.program, plan, row, current.run, port=port)
-        await asyncio.to_thread(self._claim, current)
-        await current.spawn(
-            program, name=row.name, cwd=plan.home, interactive=plan.interactive, metered=port is not None
-        )
-        await current.ready()
-        live = current.live_row()
-        row = await self._life.move(row, Event.READY, {"kind": "adapter-ready"}, run=live)
-        current.run = live
-        self._life.follow(current)
-        unseen = [views.UNMAPPED] if plan.adapter.goes_unseen() else []
-        return notices + unseen + list(program.notices)
+    async def _start(self, row: InstanceRow, environment: Mapping[str, str]) -> dict[str, Any]:
+        lifecycle.step(self.name, state=row.state, event=Event.START)
+        plan = await self._starting.plan(row, environment)
+        self._life.comebacks.cancel()
+        asked = {"kind": "command", "command": "start"}
+        return await self._starting.begin(row, Event.START, asked, plan=plan, history=History())
 
-    def _claim(self, current: CurrentRun) -> None:
-        current.files.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        whose = {"instance_id": self.id, "name": self.name}
-        replace_file(run_logs.owner_file(current.files), json.dumps(whose).encode())
+    async def _stop(self, row: InstanceRow, timeout_s: float) -> dict[str, Any]:
+        asked = {"kind": "command", "command": "stop"}
+        history = History.from_json(row.restart)
+        if row.state is State.FAILED and history.due is not None:
+            self._life.comebacks.cancel()
+            over = replace(history, due=None, parked=None)
+            row = await self._life.move(row, Event.CANCELLED, asked, desired="stopped", history=over)
+            return {"name": self.name, "state": str(row.state), "forced": False}
+        lifecycle.step(self.name, state=row.state, event=Event.STOP)
+        row = await self._life.move(row, Event.STOP, asked, desired="stopped")
+        await self._parts.listeners.withdraw(self.id)
+        if self._life.current is None or self._life.current.link is None:
+            await self._life.judge(row)
+        if self._life.current is not None:
+            await self._end(row, timeout_s)
+        row = await self._life.row()
+        if row.state is not State.STOPPED:
+            raise StopUnconfirmed(self.name, self._life.trouble or "(of its last Run)")
+        forced = (row.cause or {}).get("kind") == "stop-forced"
+        return {"name": self.name, "state": str(row.state), "forced": forced}
 
-    async def _launch_failed(self, row: InstanceRow, error: Exception) -> LaunchFailed:
-        """Settle a start that came to nothing, and return how it is told."""
+    async def _end(self, row: InstanceRow, timeout_s: float) -> None:
         assert self._life.current is not None
-        current = self._life.current
-        ended = await current.end_failed_start()
-        told = current.explain(self.name, error, ended)
-        cause = {"kind": "launch-error", "detail": told.detail}
-        try:
-            await self._life.settle(row, Event.LAUNCH_FAILED, cause, ended)
-        except (StoreUnavailable, OSError) as trouble:
-            logger.warning("the failed start of %s is not kept yet: %s", self.name, trouble)
-            self._parts.tasks.start(f"settle {self.name}", self._life.watch(current))
-        return told
-
-    async def _end(self, timeout_s: float) -> None:
-        assert self._life.current is not None
-        ended = await self._life.current.stop(timeout_s=timeout_s)
+        command = await self._stop_command(row) if timeout_s > 0 else None
+        ended = await self._life.current.stop(timeout_s=timeout_s, command=command)
         if ended is None:
             await self._life.judge(await self._life.row())
             return
+        await self._settle_stop(ended)
+
+    async def _settle_stop(self, ended: Exit) -> None:
         if left := adoption.survivors(ended):
             raise StopUnconfirmed(self.name, ", ".join(map(str, left)))
         await self._life.exited(await self._life.row(), ended)
+
+    async def _stop_command(self, row: InstanceRow) -> launching.Command | None:
+        template = Adapter.from_json(row.adapter).stop
+        if template is None:
+            return None
+        try:
+            return await asyncio.to_thread(launching.command, self._parts.files, row, template)
+        except launching.CommandUnusable as error:
+            logger.warning("%s is stopped without its adapter's command: %s", self.name, error)
+            return None
 
     def _delete_folders(self) -> None:
         for run in run_logs.runs_of(self._parts.files, self.id):

@@ -5,6 +5,7 @@ Knows the protocol of `kt_supervisor.keeper` and nothing of instances.
 
 import asyncio
 import contextlib
+import itertools
 import json
 import socket
 from collections import deque
@@ -41,6 +42,8 @@ class KeeperLink:
         self.agent_exited: asyncio.Future[None] = loop.create_future()
         self.exited: asyncio.Future[dict[str, Any]] = loop.create_future()
         self.exited.add_done_callback(_looked_at)
+        self._ran: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._numbers = itertools.count(1)
         self.on_output: Callable[[], None] = lambda: None
 
     @classmethod
@@ -88,6 +91,21 @@ class KeeperLink:
         except (OSError, TimeoutError) as error:
             raise KeeperGone(f"the keeper does not answer: {error or 'time is up'}") from error
 
+    async def run(self, command: dict[str, Any], *, timeout_s: float) -> dict[str, Any]:
+        """Have a command run beside the agent; return how it ended (the keeper's `ran`). Raises KeeperGone."""
+        number = next(self._numbers)
+        ran: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._ran[number] = ran
+        try:
+            answer = await self.ask("run", id=number, timeout_s=timeout_s, **command)
+            if not answer.get("ok"):
+                raise KeeperGone(f"the keeper refused: {answer.get('error')}")
+            return await asyncio.wait_for(ran, timeout_s + ANSWER_TIMEOUT_S)
+        except TimeoutError:
+            raise KeeperGone("the keeper does not say how the command ended") from None
+        finally:
+            del self._ran[number]
+
     async def follow(self) -> None:
         """Take what the keeper says until it ends; run exactly once."""
         try:
@@ -107,6 +125,9 @@ class KeeperLink:
         self._writer.close()
         while self._answers:
             self._answer(None)
+        for ran in self._ran.values():
+            if not ran.done():
+                ran.set_exception(KeeperGone("the keeper's connection ended"))
         if not self.exited.done():
             self.exited.set_exception(KeeperGone("the keeper's connection ended"))
         self._done(self.started)
@@ -133,6 +154,10 @@ class KeeperLink:
             case "started":
                 self.facts |= message
                 self._done(self.started)
+            case "ran":
+                ran = self._ran.get(message.get("id", 0))
+                if ran is not None and not ran.done():
+                    ran.set_result(message)
             case "agent_exited":
                 self._done(self.agent_exited)
             case "exited":

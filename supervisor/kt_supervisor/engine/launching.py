@@ -7,14 +7,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import InstanceRow, RunRow
 from kt_manifest import capability, config_file, layers, options, render, secrets, settings
 from kt_manifest.layers import Entry
-from kt_manifest.snapshot import ENGINE_OBSERVED, Adapter
+from kt_manifest.snapshot import ENGINE_OBSERVED, Adapter, Template
 from kt_manifest.value_types import Value
-from kt_supervisor.engine import metering
+from kt_supervisor.engine import metering, run_environment
 from kt_supervisor.engine.metering import Upstream
 from kt_supervisor.engine.problems import Refused
 
@@ -47,6 +48,33 @@ class Program:
     argv: tuple[str, ...] = field(repr=False)
     env: dict[str, str] = field(repr=False)
     notices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """What a keeper runs beside the agent, with the agent's environment and these variables on top."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as the keeper takes it."""
+        return {"argv": list(self.argv), "env": dict(self.env)}
+
+
+class CommandUnusable(Exception):
+    """A command that the adapter declares cannot be run."""
+
+
+def command(files: StateLayout, row: InstanceRow, template: Template) -> Command:
+    """Return a command of the adapter, its program found as the agent's own is. Raises CommandUnusable."""
+    home = files.home(row.name)
+    base = run_environment.load(files, row.id) or {}
+    try:
+        program = render.find_executable(template.exec, {**base, **template.env}, home)
+    except (render.ExecutableMissing, render.NotExecutable) as error:
+        raise CommandUnusable(str(error)) from error
+    return Command(argv=(program, *template.args), env=dict(template.env))
 
 
 def entries(home: Path) -> list[Entry]:

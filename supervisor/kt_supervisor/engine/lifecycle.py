@@ -1,78 +1,83 @@
-"""The lifecycle of an agent instance as one table: (state, event) to (next state, command). Knows no process.
+"""The lifecycle of an agent instance as one table: state and event to the next state. Knows no process.
 
 An operator's verb that the table does not have is refused with one uniform error; an event of the engine's own that it
-does not have is a mistake of the engine.
+does not have is a mistake of the engine. One edge has a condition that the table cannot say: `stop` in `failed` is the
+event `cancelled`, and applies only while a restart is due.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from kt_ledger.records import State
 
 
 class Event(StrEnum):
-    """What can happen to an instance. The first two are an operator's verbs."""
+    """What can happen to an instance."""
 
+    # What an operator asks for.
     START = "start"
     STOP = "stop"
-    READY = "ready"  # the agent was alive for the whole readiness window
+    PAUSE = "pause"
+    RESUME = "resume"
+    RESTART = "restart"
+    CANCELLED = "cancelled"  # a stop, while a restart was due
+    # What the engine sees or does.
+    BACK = "back"  # a restart that was due begins
+    READY = "ready"  # the agent is what its adapter calls ready
     LAUNCH_FAILED = "launch-failed"
     EXITED = "exited"  # the keeper's exit record is there, and says no success
     FINISHED = "finished"  # the same, with code 0: the agent was done
-    ENDED_APART = (
-        "ended-apart"  # the same, and its keeper had been asked for it by somebody else than this engine
-    )
+    ENDED_APART = "ended-apart"  # the same, and somebody else than this engine had asked its keeper for it
     LOST = "lost"  # nothing of the Run is left, and nobody recorded how it ended
 
 
-class Command(StrEnum):
-    """What the engine does about it."""
+VERBS = (Event.START, Event.STOP, Event.PAUSE, Event.RESUME, Event.RESTART)
 
-    LAUNCH = "launch"  # listener, files, keeper, readiness
-    SERVE = "serve"  # follow its output and its traffic
-    TERMINATE = "terminate"  # withdraw its grant, then have the keeper end its tree
-    SETTLE = "settle"  # fold its logs to their end, then let the keeper go
+_ENDS_ITSELF = {
+    Event.EXITED: State.FAILED,
+    Event.FINISHED: State.STOPPED,
+    Event.ENDED_APART: State.STOPPED,
+    Event.LOST: State.FAILED,
+}
 
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """Where it goes, and what is done."""
-
-    state: State
-    command: Command
-
-
-TABLE: dict[State, dict[Event, Step]] = {
-    State.REGISTERED: {Event.START: Step(State.STARTING, Command.LAUNCH)},
+TABLE: dict[State, dict[Event, State]] = {
+    State.REGISTERED: {
+        Event.START: State.STARTING,
+        Event.RESTART: State.STARTING,
+    },
     State.STARTING: {
-        Event.READY: Step(State.RUNNING, Command.SERVE),
-        Event.LAUNCH_FAILED: Step(State.FAILED, Command.SETTLE),
-        Event.EXITED: Step(State.FAILED, Command.SETTLE),
-        Event.LOST: Step(State.FAILED, Command.SETTLE),
+        Event.READY: State.RUNNING,
+        Event.LAUNCH_FAILED: State.FAILED,
+        Event.EXITED: State.FAILED,
+        Event.LOST: State.FAILED,
+        Event.STOP: State.STOPPING,  # an agent may take minutes to be ready: a stop need not wait for it
     },
     State.RUNNING: {
-        Event.STOP: Step(State.STOPPING, Command.TERMINATE),
-        Event.EXITED: Step(State.FAILED, Command.SETTLE),
-        Event.FINISHED: Step(State.STOPPED, Command.SETTLE),
-        Event.ENDED_APART: Step(State.STOPPED, Command.SETTLE),
-        Event.LOST: Step(State.FAILED, Command.SETTLE),
+        Event.STOP: State.STOPPING,
+        Event.PAUSE: State.PAUSED,
+        Event.RESTART: State.STOPPING,
+        **_ENDS_ITSELF,
     },
     State.PAUSED: {
-        Event.STOP: Step(State.STOPPING, Command.TERMINATE),
-        Event.EXITED: Step(State.FAILED, Command.SETTLE),
-        Event.FINISHED: Step(State.STOPPED, Command.SETTLE),
-        Event.ENDED_APART: Step(State.STOPPED, Command.SETTLE),
-        Event.LOST: Step(State.FAILED, Command.SETTLE),
+        Event.STOP: State.STOPPING,
+        Event.RESUME: State.RUNNING,
+        Event.RESTART: State.STOPPING,
+        **_ENDS_ITSELF,
     },
     State.STOPPING: {
-        Event.STOP: Step(
-            State.STOPPING, Command.TERMINATE
-        ),  # asked again: a stop that could not be confirmed
-        Event.EXITED: Step(State.STOPPED, Command.SETTLE),
-        Event.LOST: Step(State.STOPPED, Command.SETTLE),
+        Event.STOP: State.STOPPING,  # asked again: a stop that could not be confirmed
+        Event.EXITED: State.STOPPED,
+        Event.LOST: State.STOPPED,
     },
-    State.STOPPED: {Event.START: Step(State.STARTING, Command.LAUNCH)},
-    State.FAILED: {Event.START: Step(State.STARTING, Command.LAUNCH)},
+    State.STOPPED: {
+        Event.START: State.STARTING,
+        Event.RESTART: State.STARTING,
+    },
+    State.FAILED: {
+        Event.START: State.STARTING,
+        Event.RESTART: State.STARTING,
+        Event.BACK: State.STARTING,
+        Event.CANCELLED: State.STOPPED,
+    },
 }
 
 
@@ -90,8 +95,8 @@ class InvalidTransition(Exception):
         )
 
 
-def step(name: str, *, state: State, event: Event) -> Step:
-    """Return what follows.
+def step(name: str, *, state: State, event: Event) -> State:
+    """Return the state that follows.
 
     Raises:
         InvalidTransition: the table has no such step.

@@ -89,13 +89,33 @@ class Listeners:
         wish = self._wishes.get(instance_id)
         if wish is None:
             return
-        closed = replace(wish.listener, grants=(), borrow_from=None, upstream_api_key=None)
+        closed = replace(wish.listener, grants=(), borrow_from=None, upstream_api_key=None, hold_s=None)
         self._wishes[instance_id] = Wish(closed)
         if client := self.link.here:
             try:
                 await client.put(closed)
             except (GatewayAway, ListenerRefused, PortTaken) as error:
                 logger.warning("cannot withdraw the grant of %s now: %s", closed.name, error)
+
+    async def hold(self, instance_id: str, hold_s: float) -> None:
+        """Have new calls wait, each at most `hold_s`; a gateway that is away is told when it comes."""
+        await self._change(instance_id, hold_s=hold_s)
+
+    async def release(self, instance_id: str) -> None:
+        """Let calls go again, those that wait and new ones."""
+        await self._change(instance_id, hold_s=None)
+
+    async def _change(self, instance_id: str, *, hold_s: float | None) -> None:
+        wish = self._wishes.get(instance_id)
+        if wish is None:
+            return
+        changed = replace(wish.listener, hold_s=hold_s)
+        self._wishes[instance_id] = Wish(changed)
+        if client := self.link.here:
+            try:
+                await client.put(changed)
+            except (GatewayAway, ListenerRefused, PortTaken) as error:
+                logger.warning("cannot change the listener of %s now: %s", changed.name, error)
 
     async def drop(self, instance_id: str) -> None:
         """Want no listener any more."""

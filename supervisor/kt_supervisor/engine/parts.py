@@ -6,6 +6,7 @@ from kt_ledger.clock import Clock
 from kt_ledger.layout import StateLayout
 from kt_supervisor.engine.journals import Journals
 from kt_supervisor.engine.listeners import Listeners
+from kt_supervisor.engine.restarting import Restarting
 from kt_supervisor.engine.spawn import Spawner
 from kt_supervisor.engine.tasks import Tasks
 from kt_supervisor.engine.writer import Writer
@@ -22,3 +23,4 @@ class Parts:
     spawner: Spawner
     listeners: Listeners
     journals: Journals
+    restarting: Restarting

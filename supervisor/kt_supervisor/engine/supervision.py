@@ -5,19 +5,22 @@ Everything but `watch` is called under the instance's lock.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kt_ledger.records import InstanceRow, RunRow, State, TransitionRow
 from kt_ledger.store import StoreUnavailable
-from kt_supervisor.engine import adoption, launching, lifecycle
-from kt_supervisor.engine.adoption import Verdict
+from kt_supervisor.engine import adoption, ending, launching, lifecycle
+from kt_supervisor.engine.adoption import Evidence, Verdict
+from kt_supervisor.engine.comebacks import Comebacks
 from kt_supervisor.engine.current_run import CurrentRun
+from kt_supervisor.engine.ending import Exit
 from kt_supervisor.engine.keeper_link import KeeperGone
 from kt_supervisor.engine.lifecycle import Event
 from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.problems import NoSuchAgent
+from kt_supervisor.engine.restart_policy import History
 
 logger = logging.getLogger(__name__)
 
@@ -26,21 +29,34 @@ LATE_KEEPER_S = 1.5
 """How long an intended Run without a keeper may still get one from an engine that has just died."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed:
+    """What goes on by itself: a start, a stop or a pause that an earlier engine began, a restart that is due."""
+
+    start: Callable[[], Awaitable[Any]]
+    stop: Callable[[], Awaitable[Any]]
+    pause: Callable[[], Awaitable[Any]]
+    restart: Callable[[], Awaitable[Any]]
+
+
 class Supervision:
     """One instance's Run, from the moment that it is intended until its end is kept.
 
-    `news` is set whenever something happened that a follower of its logs should look at.
+    `news` is set whenever something happened that a follower of its logs should look at. `trouble` says why what is
+    known of the Run cannot be verified at this moment, and what to do about it.
     """
 
-    def __init__(self, parts: Parts, row: InstanceRow, *, stop_again: Callable[[], Awaitable[Any]]) -> None:
-        """Begin with no Run; `stop_again` goes on with a stop that an earlier engine began."""
+    def __init__(self, parts: Parts, row: InstanceRow, *, resumed: Resumed) -> None:
+        """Begin with no Run; `resumed` is what goes on by itself."""
         self.id = row.id
         self.name = row.name
         self.lock = asyncio.Lock()
         self.news = asyncio.Event()
         self.current: CurrentRun | None = None
+        self.trouble: str | None = None
+        self.comebacks = Comebacks(parts, row, restart=resumed.restart)
         self._parts = parts
-        self._stop_again = stop_again
+        self._resumed = resumed
 
     async def row(self) -> InstanceRow:
         """Return what the ledger knows. Raises NoSuchAgent where it was removed meanwhile."""
@@ -67,6 +83,7 @@ class Supervision:
             if self.current is current:
                 await asyncio.sleep(AGAIN_S)
 
+    # -- what became of it -------------------------------------------------------------------------------------
     async def judge(self, row: InstanceRow) -> None:
         """Find out what became of the current Run, and do what follows."""
         if self.current is None:
@@ -84,31 +101,47 @@ class Supervision:
                 await current.meet_keeper()
             except KeeperGone:
                 evidence = await asyncio.to_thread(adoption.gather, current.files, current.run)
-                verdict = Verdict.END if evidence.exit is None else Verdict.FINISH
+                verdict = adoption.judge_silence(evidence)
             else:
+                self.trouble = None
                 await self._adopted(row, current)
                 return
-        if verdict is Verdict.FINISH:
-            if row.state is State.STOPPING and adoption.survivors(evidence.exit or {}):
-                return  # not confirmed: looked at again by whoever watches, or by the next stop
-            await current.meet_keeper_to_release()
-            await self.exited(row, evidence.exit or {})
-        else:
-            await self._lost(row, current, evidence)
+        self.trouble = adoption.trouble(verdict, evidence)
+        await self._follow(verdict, row, current, evidence)
+
+    async def _follow(
+        self, verdict: Verdict, row: InstanceRow, current: CurrentRun, evidence: Evidence
+    ) -> None:
+        match verdict:
+            case Verdict.UNVERIFIABLE:
+                logger.warning("%s: %s", self.name, self.trouble)
+                self.look_again(current)
+            case Verdict.FINISH:
+                ended = evidence.exit or Exit()
+                if row.state is State.STOPPING and adoption.survivors(ended):
+                    return  # not confirmed: looked at again by whoever watches, or by the next stop
+                await current.meet_keeper_to_release()
+                await self.exited(row, ended)
+            case Verdict.REPLACE:
+                if await current.replace_keeper():
+                    await self._adopted(row, current)
+                else:
+                    await self._lost(row, current, evidence)
+            case _:
+                await self._lost(row, current, evidence)
 
     async def _adopted(self, row: InstanceRow, current: CurrentRun) -> None:
         await current.started()
-        if row.state is State.STARTING:
-            live = current.live_row()
-            row = await self.move(row, Event.READY, {"kind": "adapter-ready"}, run=live)
-            current.run = live
         self.follow(current)
         await self._remember_listener(row, current)
-        if row.state is State.STOPPING:
-            self._parts.tasks.start(f"stop {self.name}", self._go_on_stopping())
-
-    async def _go_on_stopping(self) -> None:
-        await self._stop_again()
+        goes_on = {
+            State.STARTING: ("start", self._resumed.start),
+            State.STOPPING: ("stop", self._resumed.stop),
+            State.PAUSED: ("pause", self._resumed.pause),
+        }
+        if row.state in goes_on:
+            verb, work = goes_on[row.state]
+            self._parts.tasks.start(f"{verb} {self.name}", _awaited(work))
 
     async def _remember_listener(self, row: InstanceRow, current: CurrentRun) -> None:
         try:
@@ -134,41 +167,38 @@ class Supervision:
         current.tail.poke()
         self._parts.tasks.start(f"watch {self.name}", self.watch(current))
 
-    async def exited(self, row: InstanceRow, ended: dict[str, Any]) -> None:
+    def look_again(self, current: CurrentRun) -> None:
+        """Judge a Run again in a while, without anybody asking."""
+        if current.link is None:
+            self._parts.tasks.start(f"watch {self.name}", self._later(current))
+
+    async def _later(self, current: CurrentRun) -> None:
+        await asyncio.sleep(AGAIN_S)
+        if self.current is current and current.link is None:
+            await self.watch(current)
+
+    # -- its end -----------------------------------------------------------------------------------------------
+    async def exited(self, row: InstanceRow, ended: Exit) -> None:
         """Keep an end that the keeper recorded."""
-        how, event = describe_exit(ended), Event.EXITED
-        cause: dict[str, Any]
-        if row.state in (State.RUNNING, State.PAUSED):
-            if ended.get("stop_asked"):
-                event = Event.ENDED_APART
-            elif ended.get("code") == 0:
-                event = Event.FINISHED
-        if row.state is State.STOPPING or event is Event.ENDED_APART:
-            cause = (
-                {"kind": "stop-forced", "detail": how} if ended.get("forced") else {"kind": "stop-graceful"}
-            )
-        elif row.state is State.STARTING:
-            cause = {"kind": "launch-error", "detail": ended.get("spawn_error") or how}
-        elif event is Event.FINISHED:
-            cause = {"kind": "exited", "code": 0}
-        else:
-            cause = {"kind": "crashed", "detail": how}
+        policy = await self.comebacks.policy()
+        event, cause = ending.meaning(row.state, ended, policy=policy.word)
         await self.settle(row, event, cause, ended)
 
-    async def _lost(self, row: InstanceRow, current: CurrentRun, evidence: adoption.Evidence) -> None:
+    async def _lost(self, row: InstanceRow, current: CurrentRun, evidence: Evidence) -> None:
         detail = "nothing of it was found, and nobody recorded how it ended"
         if not evidence.same_boot:
-            detail = "the machine was restarted"
+            detail = adoption.REBOOTED
         elif evidence.lock_held:
             clean = await asyncio.to_thread(adoption.end_tree, current.run.id, evidence.record)
             detail = "its keeper died, so its exit is not known; what was left of it was ended"
             if not clean:
                 detail = "its keeper died, and what is left of it could not be ended"
         kind = "stop-forced" if row.state is State.STOPPING else "crashed"
-        await self.settle(row, Event.LOST, {"kind": kind, "detail": f"lost: {detail}"}, {})
+        cause = {"kind": kind, "detail": f"lost: {detail}"}
+        await self.settle(row, Event.LOST, cause, Exit(), rebooted=not evidence.same_boot)
 
     async def settle(
-        self, row: InstanceRow, event: Event, cause: dict[str, Any], ended: dict[str, Any]
+        self, row: InstanceRow, event: Event, cause: dict[str, Any], ended: Exit, *, rebooted: bool = False
     ) -> None:
         """Fold what the Run left, then keep its end, then let the keeper go: in this order nothing is lost."""
         assert self.current is not None
@@ -178,14 +208,17 @@ class Supervision:
         over = replace(
             current.run,
             state="ended",
-            ended_at_ns=ended.get("ended_at_ns") or self._parts.clock.wall_ns(),
-            exit_code=ended.get("code"),
-            exit_signal=ended.get("signal"),
+            ended_at_ns=ended.ended_at_ns or self._parts.clock.wall_ns(),
+            exit_code=ended.code,
+            exit_signal=ended.signal,
         )
-        await self.move(row, event, cause, run=over)
-        self.current = None
+        after = lifecycle.step(self.name, state=row.state, event=event)
+        history = await self.comebacks.after(row, after, over, ended, rebooted=rebooted)
+        await self.move(row, event, cause, run=over, history=history)
+        self.current, self.trouble = None, None
         self.news.set()
         await current.let_go()
+        self.comebacks.arm(history)
 
     async def move(
         self,
@@ -195,9 +228,10 @@ class Supervision:
         *,
         desired: str | None = None,
         run: RunRow | None = None,
+        history: History | None = None,
     ) -> InstanceRow:
         """Take the table's step, and keep it with its cause; return the instance as it is then."""
-        following = lifecycle.step(self.name, state=row.state, event=event).state
+        following = lifecycle.step(self.name, state=row.state, event=event)
         transition = TransitionRow(
             instance_id=self.id,
             prior_state=row.state,
@@ -205,17 +239,14 @@ class Supervision:
             cause=cause,
             at_ns=self._parts.clock.wall_ns(),
         )
-        await self._parts.writer.do(lambda store: store.move(transition, desired=desired, run=run))
+        restart = row.restart if history is None else history.to_json()
+        await self._parts.writer.do(
+            lambda store: store.move(transition, desired=desired, run=run, restart=restart)
+        )
         self.news.set()
-        return replace(row, state=following, cause=cause, run_id=run.id if run else row.run_id)
+        changed = replace(row, state=following, cause=cause, restart=restart, desired=desired or row.desired)
+        return replace(changed, run_id=run.id if run else row.run_id)
 
 
-def describe_exit(ended: Mapping[str, Any]) -> str:
-    """Return how an agent ended, in words."""
-    if ended.get("spawn_error"):
-        return str(ended["spawn_error"])
-    if ended.get("signal") is not None:
-        return f"ended by signal {ended['signal']}"
-    if ended.get("code") is not None:
-        return f"exited with code {ended['code']}"
-    return "its exit is not known"
+async def _awaited(work: Callable[[], Awaitable[Any]]) -> None:
+    await work()

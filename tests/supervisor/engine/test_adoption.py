@@ -11,34 +11,77 @@ from kt_ledger.layout import RunLayout
 from kt_ledger.records import RunRow
 from kt_supervisor.engine import adoption
 from kt_supervisor.engine.adoption import Evidence, Verdict
+from kt_supervisor.engine.ending import Exit
 from kt_supervisor.keeper import proctree, system
 
-EXIT = {"code": 0}
-RECORD = {"keeper_pid": 1}
+EXIT = Exit(code=0)
+RECORD = {"keeper_pid": 11, "agent_pid": 12}
 RUN = RunRow(id="r", instance_id="i", token="t", started_at_ns=0)
 
 
+def evidence(**facts: Any) -> Evidence:
+    """Return what is known where the keeper is dead and nothing is left, but for `facts`."""
+    nothing = {"exit": None, "record": RECORD, "same_boot": True, "lock_held": False, "keeper_alive": False}
+    return Evidence(**nothing | facts)
+
+
 @pytest.mark.parametrize(
-    ("exit_record", "record", "same_boot", "lock_held", "keeper_alive", "wanted"),
+    ("facts", "wanted"),
     [
-        (EXIT, RECORD, True, True, True, Verdict.FINISH),
-        (EXIT, RECORD, False, False, False, Verdict.FINISH),  # what was recorded holds across boots
-        (None, RECORD, False, True, True, Verdict.LOST),  # the numbers are other people's now
-        (None, RECORD, True, True, True, Verdict.ADOPT),
-        (None, None, True, True, None, Verdict.ADOPT),  # a keeper that is only beginning
-        (None, RECORD, True, True, False, Verdict.END),
-        (None, RECORD, True, False, False, Verdict.LOST),
-        (None, None, True, False, None, Verdict.LOST),
+        ({"exit": EXIT, "keeper_alive": True, "lock_held": True}, Verdict.FINISH),
+        # What was recorded holds across boots.
+        ({"exit": EXIT, "same_boot": False, "keeper_alive": False}, Verdict.FINISH),
+        # The numbers are other people's now.
+        ({"same_boot": False, "keeper_alive": True, "agent_alive": True, "lock_held": True}, Verdict.LOST),
+        ({"keeper_alive": True, "agent_alive": True, "lock_held": True}, Verdict.ADOPT),
+        # A keeper that is only beginning.
+        ({"record": None, "keeper_alive": None, "lock_held": True}, Verdict.ADOPT),
+        ({"agent_alive": True, "agent_proven": True, "lock_held": True}, Verdict.REPLACE),
+        # It closed the descriptor of its Run's lock, and carries its Run's id.
+        ({"agent_alive": True, "agent_proven": True}, Verdict.REPLACE),
+        ({"agent_alive": True}, Verdict.UNVERIFIABLE),
+        ({"agent_alive": False, "lock_held": True}, Verdict.END),
+        ({"agent_alive": False}, Verdict.LOST),
+        ({"record": None, "keeper_alive": None}, Verdict.LOST),
     ],
 )
-def test_the_evidence_decides(
-    exit_record: Any, record: Any, same_boot: bool, lock_held: bool, keeper_alive: Any, wanted: Verdict
-) -> None:
-    evidence = Evidence(
-        exit=exit_record, record=record, same_boot=same_boot, lock_held=lock_held, keeper_alive=keeper_alive
-    )
+def test_the_evidence_decides(facts: dict[str, Any], wanted: Verdict) -> None:
+    assert wanted is adoption.judge(evidence(**facts))
 
-    assert wanted is adoption.judge(evidence)
+
+@pytest.mark.parametrize(
+    ("facts", "wanted"),
+    [
+        ({"keeper_alive": True, "lock_held": True}, Verdict.UNVERIFIABLE),
+        ({"record": None, "keeper_alive": None, "lock_held": True}, Verdict.UNVERIFIABLE),
+        ({"exit": EXIT, "keeper_alive": True, "lock_held": True}, Verdict.FINISH),
+        ({"lock_held": True}, Verdict.END),
+        ({}, Verdict.LOST),
+    ],
+)
+def test_a_keeper_that_lives_and_does_not_answer_is_never_ended(
+    facts: dict[str, Any], wanted: Verdict
+) -> None:
+    assert wanted is adoption.judge_silence(evidence(**facts))
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"keeper_alive": True}, "its keeper (process 11) does not answer; `kill -CONT 11`"),
+        ({"agent_alive": True}, "process 12 may be the agent"),
+        ({"record": None, "keeper_alive": None, "lock_held": True}, "something holds the lock"),
+    ],
+)
+def test_what_cannot_be_verified_says_what_to_do(facts: dict[str, Any], said: str) -> None:
+    told = adoption.trouble(Verdict.UNVERIFIABLE, evidence(**facts))
+
+    assert told is not None
+    assert said in told
+
+
+def test_what_can_be_verified_is_no_trouble() -> None:
+    assert adoption.trouble(Verdict.ADOPT, evidence()) is None
 
 
 def test_an_empty_folder_is_no_evidence_of_life(tmp_path: Path) -> None:

@@ -18,12 +18,33 @@ class AgentRoutes:
     def routes(self) -> list[web.RouteDef]:
         """Return what is served."""
         agent = "/v1/agents/{name}"
-        return [web.post(f"{agent}/start", self._start), web.post(f"{agent}/stop", self._stop)]
+        return [
+            web.post(f"{agent}/start", self._start),
+            web.post(f"{agent}/stop", self._stop),
+            web.post(f"{agent}/restart", self._restart),
+            web.post(f"{agent}/pause", self._pause),
+            web.post(f"{agent}/resume", self._resume),
+        ]
 
     async def _start(self, request: web.Request) -> web.Response:
         environment = requests.environment(await requests.body(request))
         await self._host.ready()
         return web.json_response(await self._fleet.instance(requests.name(request)).start(environment))
+
+    async def _restart(self, request: web.Request) -> web.Response:
+        body = await requests.body(request)
+        environment, timeout_s = requests.environment(body), requests.seconds(body)
+        await self._host.ready()
+        instance = self._fleet.instance(requests.name(request))
+        return web.json_response(await instance.restart(environment, timeout_s=timeout_s))
+
+    async def _pause(self, request: web.Request) -> web.Response:
+        await self._host.ready()
+        return web.json_response(await self._fleet.instance(requests.name(request)).pause())
+
+    async def _resume(self, request: web.Request) -> web.Response:
+        await self._host.ready()
+        return web.json_response(await self._fleet.instance(requests.name(request)).resume())
 
     async def _stop(self, request: web.Request) -> web.Response:
         name, timeout_s = requests.name(request), requests.seconds(await requests.body(request))
