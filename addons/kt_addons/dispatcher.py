@@ -8,7 +8,7 @@ import socket
 
 from kt_addons.instance_meter import InstanceMeter
 from kt_gateway.mitm import mode
-from kt_gateway.mitm.hooks import Moment
+from kt_gateway.mitm.hooks import Moment, Wait
 
 
 class Dispatcher:
@@ -59,6 +59,10 @@ class Dispatcher:
     async def kt_admit(self, moment: Moment) -> None:
         """Pass on: a call waits for the journal."""
         await self.meter(moment.instance_id).kt_admit(moment)
+
+    async def kt_hold(self, wait: Wait) -> None:
+        """Pass on: a call waits for its instance to be resumed."""
+        await self.meter(wait.instance_id).kt_hold(wait)
 
     def done(self) -> None:
         """Let go of all meters."""

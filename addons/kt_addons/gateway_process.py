@@ -160,7 +160,7 @@ class Gateway:
             if not self._draining:
                 self._draining = True
                 for meter in self._dispatcher.meters.values():
-                    meter.draining = True
+                    meter.drain()
                 await self._servers.serve([])
                 await self._make_way()
         deadline = asyncio.get_running_loop().time() + timeout_s
