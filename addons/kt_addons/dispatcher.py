@@ -52,6 +52,11 @@ class Dispatcher:
         everyone = [*self.meters.values(), *self._leaving.values()]
         return sum(meter.in_flight for meter in everyone)
 
+    @property
+    def held(self) -> int:
+        """How many of these wait because their instance is paused."""
+        return sum(meter.held for meter in self.meters.values())
+
     async def kt_settle(self, moment: Moment) -> None:
         """Pass on: an answer's end waits for its record."""
         await self.meter(moment.instance_id).kt_settle(moment)

@@ -91,6 +91,7 @@ class Gateway:
             **self._who.to_json(),
             listeners=ports,
             in_flight=self._dispatcher.in_flight,
+            held=self._dispatcher.held,
             journal_healthy=self._writer.healthy,
         )
 

@@ -68,6 +68,11 @@ class InstanceMeter:
         """The proxy mode of this listener."""
         return mode.spec(self.instance_id, self.door.listener.port)
 
+    @property
+    def held(self) -> int:
+        """How many calls wait for the instance to be resumed."""
+        return len(self._room)
+
     def replace(self, listener: messages.Listener) -> None:
         """Take new rules; what is held and the next request pass through them.
 

@@ -75,6 +75,7 @@ class Status:
     listeners: dict[str, int]  # instance id -> port
     in_flight: int
     journal_healthy: bool
+    held: int = 0  # calls of paused instances that wait
 
     def to_json(self) -> dict[str, Any]:
         """Return the message."""

@@ -18,6 +18,10 @@ class WaitingRoom:
         self._limit = limit
         self._waiting: dict[asyncio.Future[End], None] = {}
 
+    def __len__(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
+
     async def wait(self, left_s: float, is_gone: Callable[[], bool]) -> End:
         """Wait until let go, for at most `left_s`; return why the wait is over."""
         if len(self._waiting) >= self._limit:
