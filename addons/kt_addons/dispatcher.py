@@ -8,7 +8,7 @@ import socket
 
 from kt_addons.instance_meter import InstanceMeter
 from kt_gateway.mitm import mode
-from kt_gateway.mitm.hooks import Moment
+from kt_gateway.mitm.hooks import Moment, Wait
 
 
 class Dispatcher:
@@ -52,6 +52,11 @@ class Dispatcher:
         everyone = [*self.meters.values(), *self._leaving.values()]
         return sum(meter.in_flight for meter in everyone)
 
+    @property
+    def held(self) -> int:
+        """How many of these wait because their instance is paused."""
+        return sum(meter.held for meter in self.meters.values())
+
     async def kt_settle(self, moment: Moment) -> None:
         """Pass on: an answer's end waits for its record."""
         await self.meter(moment.instance_id).kt_settle(moment)
@@ -59,6 +64,10 @@ class Dispatcher:
     async def kt_admit(self, moment: Moment) -> None:
         """Pass on: a call waits for the journal."""
         await self.meter(moment.instance_id).kt_admit(moment)
+
+    async def kt_hold(self, wait: Wait) -> None:
+        """Pass on: a call waits for its instance to be resumed."""
+        await self.meter(wait.instance_id).kt_hold(wait)
 
     def done(self) -> None:
         """Let go of all meters."""

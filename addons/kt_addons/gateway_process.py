@@ -91,6 +91,7 @@ class Gateway:
             **self._who.to_json(),
             listeners=ports,
             in_flight=self._dispatcher.in_flight,
+            held=self._dispatcher.held,
             journal_healthy=self._writer.healthy,
         )
 
@@ -160,7 +161,7 @@ class Gateway:
             if not self._draining:
                 self._draining = True
                 for meter in self._dispatcher.meters.values():
-                    meter.draining = True
+                    meter.drain()
                 await self._servers.serve([])
                 await self._make_way()
         deadline = asyncio.get_running_loop().time() + timeout_s

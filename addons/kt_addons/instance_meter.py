@@ -15,7 +15,8 @@ from kt_gateway.http1 import door
 from kt_gateway.journal.writer import JournalWriter
 from kt_gateway.mitm import mode
 from kt_gateway.mitm.guard import GuardedExchange
-from kt_gateway.mitm.hooks import Moment
+from kt_gateway.mitm.hooks import End, Moment, Wait
+from kt_gateway.mitm.waiting_room import WaitingRoom
 from kt_ledger import clock, journal, messages
 from kt_ledger.values import Completeness, Reason
 
@@ -54,6 +55,7 @@ class InstanceMeter:
         self.endpoint = endpoint
         self.in_flight = 0
         self.draining = False
+        self._room = WaitingRoom()
         self._writer = writer
         self._clock = time_source
         self._new_id = new_id
@@ -66,14 +68,30 @@ class InstanceMeter:
         """The proxy mode of this listener."""
         return mode.spec(self.instance_id, self.door.listener.port)
 
+    @property
+    def held(self) -> int:
+        """How many calls wait for the instance to be resumed."""
+        return len(self._room)
+
     def replace(self, listener: messages.Listener) -> None:
-        """Take new rules; the next request passes through them. Raises RulesInvalid and changes nothing."""
+        """Take new rules; what is held and the next request pass through them.
+
+        Raises:
+            RulesInvalid: nothing was changed.
+        """
         self.door = door.Door(listener)
+        self._room.let_go(End.LOOK)
 
     def retire(self) -> None:
         """Let nobody in any more: connections that are still open may finish what is under way, and that is all."""
         self.draining = True
         self.door = door.Door(dataclasses.replace(self.door.listener, grants=(), listener_auth="token"))
+        self._room.let_go(End.LOOK)
+
+    def drain(self) -> None:
+        """Finish what is under way: what is held has not left, and is the next gateway's to hold."""
+        self.draining = True
+        self._room.let_go(End.LEAVING)
 
     # -- hooks -------------------------------------------------------------------------------------------------
     async def kt_settle(self, moment: Moment) -> None:
@@ -83,6 +101,17 @@ class InstanceMeter:
     async def kt_admit(self, moment: Moment) -> None:
         """Let a lane go on once records can be written, or after ten seconds."""
         moment.usable = await self._writer.usable(HOLD_S)
+
+    async def kt_hold(self, wait: Wait) -> None:
+        """Let a lane go on once the rules have changed, or its call cannot wait any longer."""
+        hold_s = self.door.hold_s
+        if hold_s is None:
+            return
+        if self.draining:
+            wait.end = End.LEAVING
+            return
+        left_s = hold_s - (self._clock.monotonic_ns() - wait.since_ns) / 1e9
+        wait.end = await self._room.wait(left_s, wait.is_gone)
 
     # -- what lanes ask ----------------------------------------------------------------------------------------
     def begin(self, run_id: str | None, asked: RequestHead) -> GuardedExchange:

@@ -15,6 +15,9 @@ from kt_ledger.values import Reason
 LOOPBACK_NAMES = frozenset({b"localhost", b"127.0.0.1", b"[::1]"})
 _TOKEN = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9._~-]*")
 _KEY = re.compile(r"[!-~]+")
+_RUN_TOKEN = re.compile(rb"[A-Za-z0-9_-]{43}")
+"""What a Run's token looks like: 32 random bytes in base64url without padding (RFC 4648 section 5)."""
+HOLD_LIMIT_S = 30 * 86400
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _FORWARDING = frozenset(
     {b"origin", b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"}
@@ -96,6 +99,7 @@ class Door:
         self._grants = tuple((grant.token.encode(), grant.run_id) for grant in listener.grants)
         self._hosts = LOOPBACK_NAMES | {name + b":%d" % listener.port for name in LOOPBACK_NAMES}
         self._open = listener.listener_auth == "none"
+        self.hold_s = listener.hold_s
 
     def judge(self, start: head.RequestStart) -> Entry | Refusal:
         """Return where this request goes, or what it is told instead."""
@@ -114,6 +118,14 @@ class Door:
         if at_upstream is None:
             return Refusal(_NO_SUCH_PATH, counted="probe", run_id=run_id)
         return Entry(run_id, at_upstream, _without_token(query, token), token)
+
+    def paused(self, path: bytes) -> answers.Answer:
+        """Return what a call is told that cannot be held, or not any longer."""
+        return answers.final(
+            path,
+            "instance_paused",
+            f"agent instance {self.listener.name} is paused: `kt agent resume` it",
+        )
 
     def _judge_form(self, start: head.RequestStart) -> Refusal | None:
         """Refuse what is not an origin-form request to a loopback name."""
@@ -146,9 +158,18 @@ class Door:
                     found = self._grant(_credential(value)) or found
             if found is not None:
                 return found[1], found[0], path
-        if self._open and self._grants:
+        if self._open and self._grants and not self._speaks_for_another(start, first):
             return self._grants[-1][1], None, path
         return None, None, path
+
+    def _speaks_for_another(self, start: head.RequestStart, first: bytes) -> bool:
+        """Return whether a request without a token of ours carries what looks like one, as a former Run's would."""
+        if _RUN_TOKEN.fullmatch(first) is not None:
+            return True
+        if self.key is None:
+            return False  # the agent brings a provider's key of its own, whatever that looks like
+        offered = (_credential(value) for name, value in start.headers if name.lower() in rewrite.CREDENTIALS)
+        return any(_RUN_TOKEN.fullmatch(value) is not None for value in offered)
 
     def _grant(self, offered: bytes) -> tuple[bytes, str] | None:
         """Return the grant whose token was offered; looks at all of them, each in constant time."""
@@ -170,7 +191,7 @@ class Door:
             return Refusal(answer, Reason.INSTANCE_STOPPED, path=inside or b"")
         if inside is None:
             return Refusal(_NO_SUCH_PATH, counted="probe")
-        return Refusal(_TOKEN_REFUSED, Reason.REFUSED_TOKEN, path=inside)
+        return Refusal(TOKEN_REFUSED, Reason.REFUSED_TOKEN, path=inside)
 
     def _plausible(self, path: bytes) -> bytes | None:
         """Return the provider's path that was meant, were its first segment a token or were there none."""
@@ -189,6 +210,9 @@ def _check(listener: messages.Listener) -> None:
             raise RulesInvalid(
                 f"got a token for run {grant.run_id!r} that no path can carry, wanted [A-Za-z0-9._~-]+"
             )
+    hold_s = listener.hold_s
+    if hold_s is not None and (isinstance(hold_s, bool) or not 0 <= hold_s <= HOLD_LIMIT_S):
+        raise RulesInvalid(f"got hold_s {hold_s!r}, wanted seconds from 0 to {HOLD_LIMIT_S}")
     key = listener.upstream_api_key
     if key is not None and (not isinstance(key, str) or _KEY.fullmatch(key) is None):
         raise RulesInvalid(
@@ -219,7 +243,7 @@ def _without_token(query: bytes, token: bytes | None) -> bytes:
 _NO_SUCH_PATH = answers.error(
     404, "not_found", "no such path at this agent's provider; nothing was forwarded"
 )
-_TOKEN_REFUSED = answers.error(
+TOKEN_REFUSED = answers.error(
     401,
     "invalid_token",
     "the token of this base URL is not, or no longer, valid: use the URL of the current run",

@@ -8,6 +8,7 @@ from mitmproxy.proxy import commands, layer
 from kt_gateway.exchange.exchange import RequestHead
 from kt_gateway.http1 import answers, door, framing, head, rewrite
 from kt_gateway.mitm.call import Call
+from kt_gateway.mitm.judging import Judging
 from kt_gateway.mitm.launching import Launching, framing_of
 from kt_gateway.mitm.line import Commands, Line
 from kt_ledger.values import Reason
@@ -23,7 +24,8 @@ class Asking:
 
     def __init__(self, line: Line) -> None:
         self._line = line
-        self._launching = Launching(line)
+        self._judging = Judging(line)
+        self._launching = Launching(line, self._judging)
         self._inbox = bytearray()
         self._body: framing.Body | None = None  # the request body that is being read
         self._discarded = 0
@@ -100,8 +102,19 @@ class Asking:
         line = self._line
         exchange = line.meter.begin(entry.run_id, _asked(start, entry.path, entry.query))
         close = _ends_connection(start) or line.meter.draining
-        call = line.call = Call(start=start, entry=entry, exchange=exchange, close=close)
+        call = line.call = Call(
+            start=start, entry=entry, door=line.meter.door, exchange=exchange, close=close
+        )
         line.meter.in_flight += 1
+        refused = yield from self._judging.again(call)
+        if refused is not None:
+            close = call.close or bool(head.values(start.headers, b"expect"))
+            yield from self._answer_here(start, body, refused, close=close)
+        elif line.call is call:
+            yield from self._take_in(call, body)
+
+    def _take_in(self, call: Call, body: framing.Body | None) -> Commands:
+        line, exchange = self._line, call.exchange
         has_body = body is not None and not body.done
         if exchange.wants_body and _fits(body, exchange.collect_limit_bytes):
             call.collected = bytearray()
@@ -173,7 +186,7 @@ class Asking:
             yield from line.leave()
             return
         answered = call.answered
-        yield from self._launching.end_unsent(call, Reason.BAD_REQUEST, status=None)
+        yield from self._judging.end(call, Reason.BAD_REQUEST, status=None)
         if answered:
             yield from line.reset()
             return
@@ -200,7 +213,7 @@ class Asking:
         """Record a request whose sender left before it was complete."""
         call = self._line.call
         if call is not None and not call.launched:
-            yield from self._launching.end_unsent(call, Reason.CLIENT_GONE_BEFORE_SEND, status=None)
+            yield from self._judging.end(call, Reason.CLIENT_GONE_BEFORE_SEND, status=None)
 
 
 def _asked(start: head.RequestStart, path: bytes, query: bytes) -> RequestHead:

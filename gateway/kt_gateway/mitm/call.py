@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from kt_gateway.http1 import framing, head
-from kt_gateway.http1.door import Entry
+from kt_gateway.http1.door import Door, Entry
 from kt_gateway.mitm.guard import GuardedExchange
 
 
@@ -13,9 +13,12 @@ class Call:
 
     start: head.RequestStart
     entry: Entry
+    door: Door  # the rules that it was judged by
     exchange: GuardedExchange
     close: bool  # whether the agent's connection ends behind the answer
     collected: bytearray | None = None  # the request's body while the exchange wants to see it whole
+    held_since_ns: int | None = None  # when it first had to wait for a resume, monotonic
+    opened: bool = False  # its open record is written
     launched: bool = False  # the upstream has our request, or is being asked for a connection for it
     request_chunked: bool = False  # its body goes on chunked
     buffer: bytearray = field(default_factory=bytearray)  # an incomplete response head

@@ -13,7 +13,7 @@ from typing import Protocol
 from mitmproxy.connection import Connection, ConnectionState
 from mitmproxy.proxy import commands, events, mode_servers
 
-from kt_gateway.mitm.hooks import KtAdmitHook, KtSettleHook, Moment
+from kt_gateway.mitm.hooks import KtAdmitHook, KtHoldHook, KtSettleHook, Moment, Wait
 
 READ_BYTES = 65535
 _TCP_ESTABLISHED = 1  # include/net/tcp_states.h
@@ -29,6 +29,10 @@ class HookDesk(Protocol):
 
     async def kt_admit(self, moment: Moment) -> None:
         """Return once records can be written, or waiting is over."""
+        ...
+
+    async def kt_hold(self, wait: Wait) -> None:
+        """Return once a held call may be judged again, or cannot wait any longer."""
         ...
 
 
@@ -47,6 +51,8 @@ class LaneConnection(mode_servers.ProxyConnectionHandler):
             await self._desk.kt_settle(hook.data)
         elif isinstance(hook, KtAdmitHook):
             await self._desk.kt_admit(hook.data)
+        elif isinstance(hook, KtHoldHook):
+            await self._desk.kt_hold(hook.data)
         else:
             await super().handle_hook(hook)
 

@@ -1,20 +1,19 @@
 """How a request leaves: presence of the client, the open record, the connection, the request, the sent record.
 
-In this order, always: what left is on record, and what nobody waits for does not leave.
+In this order, always: what left is on record, what nobody waits for does not leave, and nothing leaves by rules that
+have changed meanwhile.
 """
 
-from mitmproxy.proxy import commands, layer
+from mitmproxy.proxy import commands
 
 from kt_gateway import failpoints
 from kt_gateway.http1 import answers, framing, rewrite
 from kt_gateway.mitm.call import Call
 from kt_gateway.mitm.hooks import KtAdmitHook, Moment
+from kt_gateway.mitm.judging import Judging, Refused
 from kt_gateway.mitm.line import Commands, Line
 from kt_ledger import journal
 from kt_ledger.values import Reason
-
-Refused = layer.CommandGenerator[answers.Answer | None]
-"""Yields commands; returns what the agent is to be told when its request did not leave."""
 
 _JOURNAL_AWAY = "usage cannot be recorded (is the disk full?), so nothing may leave; see `kt engine status`"
 
@@ -22,8 +21,9 @@ _JOURNAL_AWAY = "usage cannot be recorded (is the disk full?), so nothing may le
 class Launching:
     """Lets requests leave."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Line, judging: Judging) -> None:
         self._line = line
+        self._judging = judging
 
     def launch(self, call: Call, first: bytes, framed_as: bytes) -> Refused:
         """Let the request leave, or record why it did not.
@@ -38,21 +38,20 @@ class Launching:
         """
         line = self._line
         if line.wire.is_gone(line.client):
-            yield from self.end_unsent(call, Reason.CLIENT_GONE_BEFORE_SEND, status=None)
-            yield from line.reset()
+            yield from self._judging.reset(call, Reason.CLIENT_GONE_BEFORE_SEND)
             return None
-        refused = yield from self._record_open(call)
-        if refused is not None:
-            return refused
-        if not line.is_connected():
-            error = yield from line.connect()
-            if error is not None:
-                return (yield from self._unreachable(call))
-            if line.wire.is_gone(line.client):
-                yield from line.give_up(Reason.CLIENT_GONE_BEFORE_SEND)
-                line.forget_call()
-                yield from line.reset()
-                return None
+        while True:
+            # Each of these may take its time; the last thing before the bytes leave is a look at the rules.
+            refused = yield from self._judging.again(call)
+            if refused is None and line.call is call:
+                if not call.opened:
+                    refused = yield from self._record_open(call)
+                elif not line.is_connected():
+                    refused = yield from self._connect(call)
+                else:
+                    break
+            if refused is not None or line.call is not call:
+                return refused
         yield from self._send(call, first, framed_as)
         return None
 
@@ -67,21 +66,22 @@ class Launching:
             line.wire.go_on(line.client)
             if not moment.usable:
                 answer = answers.final(call.entry.path, "journal_unavailable", _JOURNAL_AWAY)
-                yield from self.end_unsent(call, Reason.JOURNAL_UNAVAILABLE, status=answer.status)
-                return answer
+                return (yield from self._judging.refuse(call, answer, Reason.JOURNAL_UNAVAILABLE))
+        call.opened = True
         if failpoints.ARMED:
             failpoints.ARMED.hit("after_open_record")
         return None
 
-    def _unreachable(self, call: Call) -> Refused:
+    def _connect(self, call: Call) -> Refused:
         line = self._line
-        answer = answers.error(
-            502, "upstream_unreachable", "the provider could not be reached; nothing was sent"
-        )
-        call.exchange.response_head(status=answer.status, headers=(), mono_ns=line.meter.now()[1])
-        yield from line.give_up(Reason.UPSTREAM_UNREACHABLE)
-        line.forget_call()
-        return answer
+        if (yield from line.connect()) is not None:
+            answer = answers.error(
+                502, "upstream_unreachable", "the provider could not be reached; nothing was sent"
+            )
+            return (yield from self._judging.refuse(call, answer, Reason.UPSTREAM_UNREACHABLE))
+        if line.wire.is_gone(line.client):
+            yield from self._judging.reset(call, Reason.CLIENT_GONE_BEFORE_SEND)
+        return None
 
     def _send(self, call: Call, first: bytes, framed_as: bytes) -> Commands:
         line = self._line
@@ -103,20 +103,6 @@ class Launching:
         yield commands.SendData(line.upstream, request + first)
         call.exchange.sent()
         line.meter.record(journal.SENT, {"x": call.exchange.id})
-
-    def end_unsent(self, call: Call, reason: Reason, *, status: int | None) -> Commands:
-        """Record a request that ends before anything of it left, or whose own end never left."""
-        line = self._line
-        if call.launched:
-            yield from line.give_up(reason)
-            yield from line.hang_up()
-        else:
-            call.exchange.open_fields()
-            at_ns, mono_ns = line.meter.now()
-            call.exchange.failed(reason, mono_ns=mono_ns)
-            fields = call.exchange.close_fields(at_ns=at_ns, mono_ns=mono_ns)
-            line.meter.record(journal.LOCAL, {**fields, "status": status})
-        line.forget_call()
 
 
 def framing_of(body: framing.Body | None, call: Call) -> bytes:
