@@ -9,6 +9,7 @@
   engine.sock  engine.log
   ledger.db                       SQLite: the only file that only the engine opens
   config.toml  secrets.toml       the operator's
+  environments/<instance id>.json the variables of its last start, for restarts without a caller
   agents/<name>/                  Agent Home, the agent's working directory: config.toml, rendered files
   runs/<run id>/                  lock, run.json, exit.json, keeper.sock, keeper.log, in.fifo,
                                   out-000001.log (+ .idx), err-000001.log (+ .idx), ...
@@ -171,6 +172,10 @@ class StateLayout:
     def run(self, run_id: str) -> RunLayout:
         """Return the files of one Run."""
         return RunLayout(self.runs / run_id)
+
+    def environment(self, instance_id: str) -> Path:
+        """Return the file that keeps the environment of an instance's last start."""
+        return self.root / "environments" / f"{instance_id}.json"
 
     def home(self, name: str) -> Path:
         """Return the Agent Home of an instance."""

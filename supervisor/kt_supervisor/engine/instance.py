@@ -15,7 +15,7 @@ from kt_ledger import ids
 from kt_ledger.durable import replace_file
 from kt_ledger.records import LIVE_STATES, InstanceRow, RunRow, State
 from kt_ledger.store import StoreUnavailable
-from kt_supervisor.engine import adoption, launching, lifecycle, run_logs, views
+from kt_supervisor.engine import adoption, launching, lifecycle, run_environment, run_logs, views
 from kt_supervisor.engine.current_run import CurrentRun, LaunchFailed, StopUnconfirmed
 from kt_supervisor.engine.gateway_client import GatewayAway, ListenerRefused
 from kt_supervisor.engine.launching import Plan
@@ -114,6 +114,7 @@ class Instance:
             await self._parts.writer.do(lambda store: store.remove_instance(self.id, at_ns=at_ns))
             self.removed = True
             self.news.set()
+            await asyncio.to_thread(run_environment.forget, self._parts.files, self.id)
             if delete:
                 await asyncio.to_thread(self._delete_folders)
         return {"name": self.name, "removed": True, "home": "delete" if delete else "retain"}
@@ -167,7 +168,9 @@ class Instance:
         if plan.upstream:
             port, notices = await self._parts.listeners.serve(row, plan.upstream, run=current.run)
             await self._parts.listeners.probe(port, current.run.token)
-        program = await asyncio.to_thread(launching.program, plan, row, current.run, port=port)
+        program = await asyncio.to_thread(
+            launching.program, plan, row, current.run, port=port, files=self._parts.files
+        )
         await asyncio.to_thread(self._claim, current)
         await current.spawn(
             program, name=row.name, cwd=plan.home, interactive=plan.interactive, metered=port is not None
