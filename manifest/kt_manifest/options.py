@@ -146,9 +146,8 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         ENV_INHERIT,
-        value_types.ARGUMENTS,
-        "Which variables of whoever types `start` reach the agent: names, or beginnings that end in *.",
-        default=None,
+        value_types.VARIABLES,
+        "Which variables of whoever types `start` reach the agent; unset: those listed below.",
     ),
     Option(
         LOGS_CAP,

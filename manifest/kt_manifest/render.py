@@ -1,8 +1,8 @@
 """From a frozen adapter, resolved settings and the facts of a Run to what is started: pure, nothing is read or written.
 
-Later wins, in this order: the caller's environment, the adapter's own `env`, settings delivered by the mapping,
-`agent.*` pass-through, and last what the engine itself delivers (addresses, memory folder, placeholder key), so that
-no setting can lead an agent around its meter by accident.
+Later wins, in this order: what is inherited from the caller, the adapter's own `env`, `agent.*` pass-through, settings
+delivered by the mapping, and last what the engine itself delivers (addresses, memory folder, placeholder key), so that
+no setting can lead an agent around its meter by accident. Whatever loses among the settings is told.
 """
 
 import shlex
@@ -44,7 +44,7 @@ class RunFacts:
 
     Args:
         home: the Agent Home, absolute.
-        base_environment: the environment of whoever asked for the start.
+        base_environment: what is inherited of the environment of whoever asked for the start.
         metering_base_url, metering_origin: the instance's listener with and without the provider's path; None
             without a listener.
         placeholder_key: what the agent gets in place of the provider's key; None when its own key passes.
@@ -150,13 +150,13 @@ def _environment(
         if key.startswith(options.PASS_THROUGH)
     }
     injected = dict(_to_environment(adapter, run.delivered(), engine=True))
-    for stronger, weaker in ((passed, mapped), (injected, {**mapped, **passed})):
+    for stronger, weaker in ((mapped, passed), (injected, {**passed, **mapped})):
         notices += [
             f"{weaker[name][0]} is not delivered: {key} sets {name}"
             for name, (key, _) in stronger.items()
             if name in weaker and weaker[name][1] != stronger[name][1]
         ]
-    for name, (key, value) in {**mapped, **passed, **injected}.items():
+    for name, (key, value) in {**passed, **mapped, **injected}.items():
         if inherited.get(name, value) != value and key != options.PASS_THROUGH + name:
             notices.append(f"{name} of the caller's environment is replaced: {key} sets it")
         env[name] = value

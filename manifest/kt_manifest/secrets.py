@@ -6,7 +6,7 @@ secret needs nothing but a restart.
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,6 +42,11 @@ class Resolved:
 def is_reference(value: object) -> bool:
     """Tell whether a value is `secret:NAME` as a whole, with a name."""
     return isinstance(value, str) and value.startswith(PREFIX) and len(value) > len(PREFIX)
+
+
+def names(values: Iterable[Value]) -> frozenset[str]:
+    """Return the names that references among these values refer to."""
+    return frozenset(str(value).removeprefix(PREFIX) for value in values if is_reference(value))
 
 
 def mask(value: Value) -> Value:

@@ -3,7 +3,9 @@
 The settings themselves are declared in `options`, and are reached from here as well.
 """
 
-from kt_manifest import nearest, options, secrets, settings_document, value_types, words
+from collections.abc import Callable
+
+from kt_manifest import nearest, options, secrets, settings_document, words
 from kt_manifest.options import (
     BASE_URL,
     BY_KEY,
@@ -101,10 +103,12 @@ def check_stored(key: str, value: Value) -> Value:
     if isinstance(value, str):
         return check(key, value)
     option = BY_KEY.get(key)
-    if option is not None and option.type is not value_types.ARGUMENTS:
+    if option is not None and option.type.parse_item is None:
         raise InvalidValue(key, got="an array", wanted=option.type.wanted)
     for item in value:
         _refuse_unusable(key, item)
+        if option is not None and option.type.parse_item is not None:
+            _parse_item(option, option.type.parse_item, item)
     if option is None:
         check(key, "")  # a variable's value is text too
         raise InvalidValue(key, got="an array", wanted="text")
@@ -158,6 +162,13 @@ def _check_text(option: Option, text: str) -> Value:
         raise InvalidValue(option.key, got="a secret reference", wanted=option.type.wanted)
     try:
         return option.type.parse(text)
+    except Unfit as unfit:
+        raise InvalidValue(option.key, got=str(unfit), wanted=option.type.wanted) from unfit
+
+
+def _parse_item(option: Option, parse: Callable[[str], Value], item: str) -> None:
+    try:
+        parse(item)
     except Unfit as unfit:
         raise InvalidValue(option.key, got=str(unfit), wanted=option.type.wanted) from unfit
 

@@ -1,5 +1,8 @@
 """`docs/configuration.md`, made from the table of options, so that it cannot say what is not so."""
 
+import textwrap
+
+from kt_manifest import inheritance
 from kt_manifest.options import OPTIONS, PASS_THROUGH
 
 
@@ -18,7 +21,10 @@ def markdown() -> str:
         )
         rows.append("| " + " | ".join(cells) + " |")
     types = [f"* **{name}**: {wanted}" for name, wanted in _types_in_words()]
-    return _DOCUMENT.format(rows="\n".join(rows), types="\n".join(types), pass_through=PASS_THROUGH)
+    inherited = textwrap.fill(" ".join(f"`{name}`" for name in inheritance.DEFAULT), 118)
+    return _DOCUMENT.format(
+        rows="\n".join(rows), types="\n".join(types), pass_through=PASS_THROUGH, inherited=inherited
+    )
 
 
 def _types_in_words() -> list[tuple[str, str]]:
@@ -40,8 +46,22 @@ Types:
 ## Variables of the agent
 
 `{pass_through}NAME = value` becomes the environment variable `NAME` of the agent, as it is. kt does not know what it
-means, so it is marked as not validated. Where the engine delivers an address or a placeholder key in the same
-variable, the engine's wins, and the start says so.
+means, so it is marked as not validated. Where the adapter maps a setting to the same variable, or the engine delivers
+an address or a placeholder key in it, that wins, and the start says so.
+
+Before that, an agent has what it inherits from whoever types `kt agent start`. With `env.inherit` unset that is:
+
+{inherited}
+
+`env.inherit` takes the place of that list: names, or beginnings that end in `*`; `@default` stands for the list itself.
+
+    kt agent config set bot env.inherit "@default DOCKER_HOST AWS_*"
+
+A variable whose name ends like a key's (`_API_KEY`, `_AUTH_TOKEN` and the like) is inherited only where it is named in
+full; `KT_...` never is. `NO_PROXY` and `no_proxy` always contain loopback in the end. What was inherited is kept in
+`environments/` in the state directory (0600, until the agent is removed), so that an agent that is restarted without
+anybody asking begins with the same variables. What a `secret:NAME` of its settings refers to is not kept: at such a
+restart it is found in `secrets.toml`, or the agent is parked as `failed`, and says which name was missing.
 
 ## Secrets
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from urllib.parse import SplitResult, urlsplit
 
-from kt_manifest import words
+from kt_manifest import inheritance, words
 
 Value = str | list[str]
 
@@ -30,12 +30,16 @@ class Unfit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ValueType:
-    """A type: its name in tables, what a message asks for, its parser, whether `secret:NAME` may stand for it."""
+    """A type: its name in tables, what a message asks for, its parser, whether `secret:NAME` may stand for it.
+
+    `parse_item` judges one member of an array that somebody wrote into the file; None where an array is no value.
+    """
 
     name: str
     wanted: str
     parse: Callable[[str], Value]
     takes_reference: bool = False
+    parse_item: Callable[[str], Value] | None = None
 
 
 def _text(text: str) -> Value:
@@ -76,6 +80,18 @@ def _word_of(*choices: str) -> Callable[[str], Value]:
 
 def _arguments(text: str) -> Value:
     return text.split()
+
+
+def _variables(text: str) -> Value:
+    for pattern in text.split():
+        _variable(pattern)
+    return text.split()
+
+
+def _variable(text: str) -> Value:
+    if fault := inheritance.fault(text):
+        raise Unfit(fault)
+    return text
 
 
 def _command(text: str) -> Value:
@@ -192,7 +208,13 @@ BYTES = ValueType("size", "a number of bytes, or of K, M, G or T of 1024 each, s
 COMMAND = ValueType(
     "command", "a command line, split as a POSIX shell splits words, run without a shell", _command
 )
-ARGUMENTS = ValueType("list", "arguments, separated by spaces", _arguments)
+ARGUMENTS = ValueType("list", "arguments, separated by spaces", _arguments, parse_item=_text)
+VARIABLES = ValueType(
+    "names",
+    "names of variables, beginnings that end in *, or @default, separated by spaces",
+    _variables,
+    parse_item=_variable,
+)
 CREDENTIAL = ValueType(
     "secret", "secret:NAME, or a key of visible ASCII characters", _credential, takes_reference=True
 )

@@ -128,16 +128,16 @@ def test_later_wins_from_the_caller_to_the_engine() -> None:
     }
     assert launch.notices == (
         "agent.D is not delivered: metering.base_url sets D",
-        "A of the caller's environment is replaced: model sets it",
         "D of the caller's environment is replaced: metering.base_url sets it",
+        "A of the caller's environment is replaced: model sets it",
     )
 
 
-def test_pass_through_wins_over_a_mapped_setting_and_says_so() -> None:
+def test_a_mapped_setting_wins_over_pass_through_and_says_so() -> None:
     launch = render.render(_adapter(Rule("model", EnvTarget("M"))), {"model": "a", "agent.M": "b"}, _run())
 
-    assert launch.env["M"] == "b"
-    assert launch.notices == ("model is not delivered: agent.M sets M",)
+    assert launch.env["M"] == "a"
+    assert launch.notices == ("agent.M is not delivered: model sets M",)
 
 
 def test_a_variable_that_already_had_the_value_is_worth_no_notice() -> None:

@@ -14,12 +14,14 @@ START_TIMEOUT_S = 120.0
 )
 @output.json_option
 def start(name: str, *, detach: bool, as_json: bool) -> None:
-    """Start an agent, with the environment of this shell.
+    """Start an agent, with what it inherits of this shell's variables.
+
+    Those are PATH, HOME and their like, or what its setting env.inherit names.
 
     \b
     Examples:
       kt agent start bot
-      MODEL=small kt agent start bot
+      kt agent config set bot env.inherit "@default DOCKER_HOST"
     """
     del detach  # what it asks for is what always happens
     body = {"env": environment.caller()}

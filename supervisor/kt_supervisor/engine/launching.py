@@ -11,7 +11,7 @@ from typing import Any
 
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import InstanceRow, RunRow
-from kt_manifest import capability, config_file, layers, options, render, secrets, settings
+from kt_manifest import capability, config_file, inheritance, layers, options, render, secrets, settings
 from kt_manifest.layers import Entry
 from kt_manifest.snapshot import ENGINE_OBSERVED, Adapter, Template
 from kt_manifest.value_types import Value
@@ -33,6 +33,8 @@ class Plan:
     secret_keys: frozenset[str]
     upstream: Upstream | None
     base_environment: Mapping[str, str] = field(repr=False)
+    secret_names: frozenset[str] = frozenset()
+    notices: tuple[str, ...] = ()
 
     @property
     def interactive(self) -> bool:
@@ -84,7 +86,12 @@ def entries(home: Path) -> list[Entry]:
 
 
 def plan(files: StateLayout, row: InstanceRow, *, environment: Mapping[str, str]) -> Plan:
-    """Return how an instance would be started with its caller's environment.
+    """Return how an instance would be started.
+
+    Args:
+        environment: the variables of whoever asks, all of them; of a restart that nobody asks for, what
+            `run_environment.load` gives. The agent inherits what `env.inherit` lets through; references to secrets
+            are looked up in all of them.
 
     Raises:
         NothingToLaunch, SnapshotUnreadable, MalformedLayer, SecretUnresolved and what `settings.check` raises.
@@ -95,9 +102,8 @@ def plan(files: StateLayout, row: InstanceRow, *, environment: Mapping[str, str]
         raise render.NothingToLaunch(adapter.kind)
     home = files.home(row.name)
     merged = entries(home)
-    resolved = secrets.resolve_all(
-        layers.effective(merged), environment=environment, secrets_file=files.secrets
-    )
+    given = layers.effective(merged)
+    resolved = secrets.resolve_all(given, environment=environment, secrets_file=files.secrets)
     values = settings.check_resolved(resolved)
     provider = metering.upstream(values)
     if adapter.metering_source == ENGINE_OBSERVED and provider is None:
@@ -113,8 +119,37 @@ def plan(files: StateLayout, row: InstanceRow, *, environment: Mapping[str, str]
         entries=tuple(merged),
         secret_keys=resolved.secret_keys,
         upstream=provider,
-        base_environment=environment,
+        base_environment=_inherited(environment, values),
+        secret_names=secrets.names(given.values()),
+        notices=_keys_left_out(row.name, adapter, values, environment),
     )
+
+
+def _inherited(environment: Mapping[str, str], values: Mapping[str, Value]) -> dict[str, str]:
+    patterns = values.get(options.ENV_INHERIT)
+    return inheritance.inherited(environment, patterns.split() if isinstance(patterns, str) else patterns)
+
+
+def _keys_left_out(
+    name: str, adapter: Adapter, values: Mapping[str, Value], environment: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Tell of keys in the caller's environment that an agent, whose key nobody else puts in, may miss."""
+    if adapter.metering_source != ENGINE_OBSERVED or options.UPSTREAM_API_KEY in values:
+        return ()
+    reaches = _inherited(environment, values)
+    return tuple(
+        f"{variable} of the caller's environment does not reach the agent, as no provider's key does; to give it to "
+        f"the gateway: kt agent config set {name} {options.UPSTREAM_API_KEY} secret:{variable}; to the agent itself: "
+        f'kt agent config set {name} {options.ENV_INHERIT} "{inheritance.DEFAULTS} {variable}"'
+        for variable in sorted(environment)
+        if variable in _PROVIDER_KEYS
+        and variable not in reaches
+        and options.PASS_THROUGH + variable not in values
+    )
+
+
+_PROVIDER_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "OPENAI_API_KEY")
+"""The variables from which agents most often take a key; others are left out without a word."""
 
 
 def provider(files: StateLayout, row: InstanceRow, *, environment: Mapping[str, str]) -> Upstream | None:
@@ -134,8 +169,12 @@ def provider(files: StateLayout, row: InstanceRow, *, environment: Mapping[str, 
     return metering.upstream(wanted, key_missing=key_missing)
 
 
-def program(plan: Plan, row: InstanceRow, run: RunRow, *, port: int | None) -> Program:
+def program(
+    plan: Plan, row: InstanceRow, run: RunRow, *, port: int | None, files: StateLayout | None = None
+) -> Program:
     """Make the Agent Home, write the rendered files into it, and return what is to be started.
+
+    With `files`, the base environment is kept for restarts that nobody asks for.
 
     Raises:
         RenderRefused, ExecutableMissing, NotExecutable, OSError.
@@ -155,11 +194,21 @@ def program(plan: Plan, row: InstanceRow, run: RunRow, *, port: int | None) -> P
     )
     launch = render.render(plan.adapter, plan.values, facts)
     # Last, since the adapter's own variables and settings may not say otherwise: the keeper finds its tree by it.
-    env = {**launch.env, "KT_INSTANCE": row.name, "KT_RUN": run.id}
+    ours = {"KT_INSTANCE": row.name, "KT_RUN": run.id}
+    env = launch.env | ours
+    lost = [
+        f"{key} is not delivered: the engine sets {name}"
+        for name in ours
+        if (key := options.PASS_THROUGH + name) in plan.values
+    ]
     executable = render.find_executable(launch.argv[0], env, plan.home)
     shown = render.RenderedFile(EFFECTIVE, _effective(plan.entries))
     render.write_files(plan.home, (*launch.files, shown))
-    return Program(argv=(executable, *launch.argv[1:]), env=env, notices=launch.notices)
+    if files is not None:
+        run_environment.store(files, row.id, plan.base_environment, secret_names=plan.secret_names)
+    return Program(
+        argv=(executable, *launch.argv[1:]), env=env, notices=(*plan.notices, *launch.notices, *lost)
+    )
 
 
 def _effective(merged: tuple[Entry, ...]) -> str:

@@ -90,7 +90,9 @@ class Starting:
         if plan.upstream:
             port, notices = await self._parts.listeners.serve(row, plan.upstream, run=current.run)
             await self._parts.listeners.probe(port, current.run.token)
-        program = await asyncio.to_thread(launching.program, plan, row, current.run, port=port)
+        program = await asyncio.to_thread(
+            launching.program, plan, row, current.run, port=port, files=self._parts.files
+        )
         await asyncio.to_thread(self._claim, current)
         await current.spawn(
             program, name=row.name, cwd=plan.home, interactive=plan.interactive, metered=port is not None

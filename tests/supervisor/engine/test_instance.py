@@ -80,17 +80,18 @@ def test_two_agents_start_side_by_side(house: Any) -> None:
     assert ["running", "running"] == states
 
 
-def test_the_childs_environment_is_its_callers(house: Any) -> None:
+def test_the_childs_environment_is_what_it_inherits_of_its_callers(house: Any) -> None:
     house.register("env", "import os, time\nprint(sorted(os.environ.items()))\ntime.sleep(600)")
+    house.set("env", "env.inherit", "@default COLOUR")
 
-    run_id = house.start("env", COLOUR="blue")["run_id"]
+    run_id = house.start("env", COLOUR="blue", SHAPE="round")["run_id"]
 
     said = house.until(
         lambda: [line["text"] for line in house.said("env") if "COLOUR" in line["text"]], "it spoke"
     )[0]
     variables = dict(eval(said))
     assert ("blue", "env", run_id) == (variables["COLOUR"], variables["KT_INSTANCE"], variables["KT_RUN"])
-    assert "PYTHONPATH" not in variables
+    assert not {"PYTHONPATH", "SHAPE"} & set(variables)
 
 
 def test_an_exit_that_nobody_asked_for_is_a_crash(house: Any) -> None:
