@@ -22,6 +22,11 @@ def result(text: str) -> None:
     click.echo(text)
 
 
+def line(text: str) -> None:
+    """Write one line of a result that goes on, at once."""
+    click.echo(text)
+
+
 def document(value: Any) -> None:
     """Write a JSON document, pretty, in the order in which it was made."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))

@@ -52,11 +52,16 @@ def ask_about(
 def lines_about(name: str, target: str) -> Iterator[Any]:
     """Yield the lines of an NDJSON answer about one agent; errors as `ask_about`."""
     _check_known(name)
+    yield from lines(f"/v1/agents/{name}{target}")
+
+
+def lines(target: str) -> Iterator[Any]:
+    """Yield the lines of an NDJSON answer, from an engine that is started where it is away."""
     layout = environment.state()
     link = Link(layout.engine_socket)
     if not link.answers():
         _ignite(layout)
-    yield from link.lines(f"/v1/agents/{name}{target}")
+    yield from link.lines(target)
 
 
 def _check_known(name: str) -> None:

@@ -188,6 +188,10 @@ def test_calls_are_the_latest_oldest_first_and_never_another_instances_or_runs_u
 
     found = store.recent_calls("i1", 10)
 
+    second = store.numbered_calls("i1", limit=1)[0][0].seq - 1
+    assert ["x1"] == [row.exchange.id for row in store.numbered_calls("i1", limit=9, before=second)[0]]
+    assert ["x3"] == [row.exchange.id for row in store.numbered_calls("i1", limit=9, after=second)[0]]
+    assert [second] == [row.seq for row in store.numbered_calls("i1", limit=1, also=[second, 99])[1]]
     assert [("x1", None), ("x2", None), ("x3", "x3")] == [(c.id, e.key if e else None) for c, e in found]
     assert ["x2", "x3"] == [c.id for c, _ in store.recent_calls("i1", 2)]
     assert [] == store.recent_calls("i9", 2)

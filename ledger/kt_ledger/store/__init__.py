@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, Final, Protocol
 
 from kt_ledger.records import (
+    CallRow,
     EventRow,
     InstanceRow,
     Limited,
@@ -138,6 +139,17 @@ class Store(Protocol):
 
     def recent_calls(self, instance_id: str, limit: int) -> list[tuple[Exchange, UsageEvent | None]]:
         """Return the latest exchanges, oldest first, each with the usage that was observed of it."""
+
+    def numbered_calls(
+        self,
+        instance_id: str,
+        *,
+        limit: int,
+        after: int | None = None,
+        before: int | None = None,
+        also: Sequence[int] = (),
+    ) -> tuple[list[CallRow], list[CallRow]]:
+        """Return the latest calls (before a number), or the first ones after one; and those numbered `also`."""
 
     def last_limited(self, run_id: str) -> Limited | None:
         """Return the provider's "later", where that is how the latest ended exchange of a Run ended."""

@@ -1,10 +1,11 @@
 """Calls as people ask for them: an exchange with the usage that was observed of it, and how the last one ended."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
-from kt_ledger.records import Limited
+from kt_ledger.records import CallRow, Limited
 from kt_ledger.store import rows
 from kt_ledger.store.schema import LIMITED, accounts, events, exchanges, scopes
 from kt_ledger.values import Exchange, Source, UsageEvent
@@ -19,8 +20,38 @@ def recent(
     connection: sa.Connection, instance_id: str, *, limit: int
 ) -> list[tuple[Exchange, UsageEvent | None]]:
     """Return the latest exchanges of an instance, oldest first, each with its observed event."""
-    latest = sa.select(exchanges).where(exchanges.c.account == _account(instance_id))
-    one = latest.order_by(exchanges.c.seq.desc()).limit(limit).subquery()
+    return [(row.exchange, row.event) for row in numbered(connection, instance_id, limit=limit)]
+
+
+def numbered(
+    connection: sa.Connection,
+    instance_id: str,
+    *,
+    limit: int,
+    after: int | None = None,
+    before: int | None = None,
+) -> list[CallRow]:
+    """Return calls by the order in which they began: the latest (before a number), or the first after one."""
+    some = sa.select(exchanges).where(exchanges.c.account == _account(instance_id))
+    if before is not None:
+        some = some.where(exchanges.c.seq < before)
+    if after is None:
+        some = some.order_by(exchanges.c.seq.desc())
+    else:
+        some = some.where(exchanges.c.seq > after).order_by(exchanges.c.seq)
+    return _joined(connection, instance_id, some.limit(limit))
+
+
+def among(connection: sa.Connection, instance_id: str, numbers: Sequence[int]) -> list[CallRow]:
+    """Return those of an instance's calls that have these numbers."""
+    some = sa.select(exchanges).where(
+        exchanges.c.account == _account(instance_id), exchanges.c.seq.in_(numbers)
+    )
+    return _joined(connection, instance_id, some)
+
+
+def _joined(connection: sa.Connection, instance_id: str, some: sa.Select[Any]) -> list[CallRow]:
+    one = some.subquery()
     of_event = [column.label(_EVENT + column.name) for column in events.columns]
     joined = one.outerjoin(
         scopes,
@@ -31,16 +62,16 @@ def recent(
         ),
     ).outerjoin(events, sa.and_(events.c.scope == scopes.c.id, events.c.key == one.c.id))
     query = sa.select(one, *of_event).select_from(joined).order_by(one.c.seq)
-    return [_pair(dict(row), instance_id) for row in connection.execute(query).mappings()]
+    return [_row(dict(row), instance_id) for row in connection.execute(query).mappings()]
 
 
-def _pair(row: dict[Any, Any], instance_id: str) -> tuple[Exchange, UsageEvent | None]:
+def _row(row: dict[Any, Any], instance_id: str) -> CallRow:
     call = rows.exchange({**row, "instance_id": instance_id})
     if row[_EVENT + "seq"] is None:
-        return call, None
+        return CallRow(seq=row["seq"], exchange=call, event=None)
     owner = {"instance_id": instance_id, "run_id": call.run_id, "source": Source.ENGINE_OBSERVED}
     facts = {name.removeprefix(_EVENT): value for name, value in row.items() if name.startswith(_EVENT)}
-    return call, rows.event({**facts, **owner})
+    return CallRow(seq=row["seq"], exchange=call, event=rows.event({**facts, **owner}))
 
 
 def last_limited(connection: sa.Connection, run_id: str) -> Limited | None:

@@ -11,6 +11,7 @@ from sqlalchemy.dialects import sqlite
 
 from kt_ledger.clock import Clock
 from kt_ledger.records import (
+    CallRow,
     EventRow,
     InstanceRow,
     Limited,
@@ -237,6 +238,21 @@ class SqliteStore:
         """Return the latest exchanges, oldest first, each with the usage that was observed of it."""
         with self._transaction("read the latest calls") as connection:
             return calls.recent(connection, instance_id, limit=limit)
+
+    def numbered_calls(
+        self,
+        instance_id: str,
+        *,
+        limit: int,
+        after: int | None = None,
+        before: int | None = None,
+        also: Sequence[int] = (),
+    ) -> tuple[list[CallRow], list[CallRow]]:
+        """Return the latest calls (before a number), or the first ones after one; and those numbered `also`."""
+        with self._transaction("read the calls") as connection:
+            asked_again = calls.among(connection, instance_id, also) if also else []
+            found = calls.numbered(connection, instance_id, limit=limit, after=after, before=before)
+            return found, asked_again
 
     def last_limited(self, run_id: str) -> Limited | None:
         """Return the provider's "later", where that is how the latest ended exchange of a Run ended."""

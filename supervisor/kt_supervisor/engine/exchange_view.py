@@ -1,16 +1,23 @@
-"""The document of `GET /v1/agents/{name}/exchanges`: each call with the usage event that belongs to it. Pure."""
+"""The documents of `GET /v1/agents/{name}/exchanges`: each call with the usage event that belongs to it. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from kt_ledger.values import Exchange, Source, UsageEvent
+from kt_ledger.records import CallRow
+from kt_ledger.values import Exchange, UsageEvent
+
+VERSION = 1
 
 
-def exchanges(calls: Sequence[Exchange], events: Sequence[UsageEvent]) -> dict[str, Any]:
+def exchanges(calls: Sequence[tuple[Exchange, UsageEvent | None]]) -> dict[str, Any]:
     """Return the calls in their order; a call without an event has null counts and its own reason."""
-    by_key = {event.key: event for event in events if event.source is Source.ENGINE_OBSERVED}
-    return {"schema_version": 1, "exchanges": [_one(call, by_key.get(call.id)) for call in calls]}
+    return {"schema_version": VERSION, "exchanges": [_one(call, event) for call, event in calls]}
+
+
+def line(row: CallRow) -> dict[str, Any]:
+    """Return a call as one line for a follower, with its number."""
+    return {"schema_version": VERSION, "seq": row.seq, **_one(row.exchange, row.event)}
 
 
 def _one(call: Exchange, event: UsageEvent | None) -> dict[str, Any]:

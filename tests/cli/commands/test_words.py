@@ -325,3 +325,52 @@ def test_an_unused_place_holds_an_empty_fleet_and_stays_unused(kt: Any, words: t
     assert 0 == done.code
     assert (document["schema_version"], document["totals"]["total_input_tokens"]) == (2, 0)
     assert not kt.state.exists()
+
+
+CALL = {
+    "model_answered": "m-1",
+    "status": 200,
+    "completeness": "exact",
+    "input_tokens": 1200,
+    "output_tokens": 3,
+}
+
+
+def called(seq: int, state: str = "ended") -> dict[str, Any]:
+    return {"schema_version": 1, "seq": seq, "state": state, "sent": "yes", "latency_ns": 10**9, **CALL}
+
+
+def cut_ndjson(script: Any, lines: list[dict[str, Any]]) -> None:
+    """An answer whose engine dies over it: a chunk, and no end."""
+    body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    script.answer(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n" % (len(body), body))
+
+
+def test_calls_are_followed_over_a_dead_engine_each_once_as_it_ends(script: Any, kt: Any) -> None:
+    cut_ndjson(script, [called(1), called(2, "in_flight"), called(3)])
+    ndjson(script, [called(2), called(3), called(4)])
+
+    done = kt("agent", "calls", "bot", "-f", "--json")
+
+    assert (0, [1, 3, 2, 4]) == (done.code, [json.loads(line)["seq"] for line in done.out.splitlines()])
+    targets = [head.split(b" ")[1] for head in script.heads]
+    assert b"/v1/agents/bot/exchanges?follow=1&limit=20" in targets[0]
+    assert b"/v1/agents/bot/exchanges?follow=1&after=1" == targets[1]
+
+
+def test_calls_are_followed_in_columns(script: Any, kt: Any) -> None:
+    ndjson(script, [called(1)])
+
+    done = kt("agent", "calls", "bot", "-f")
+
+    assert ["m-1", "200", "exact", "1,200", "3", "1.00", "s"] == done.out.splitlines()[1].split()
+    assert all(len(line) <= 96 for line in done.out.splitlines())
+
+
+def test_a_stop_on_purpose_ends_a_follower(script: Any, kt: Any) -> None:
+    cut_ndjson(script, [called(1)])
+    (kt.state / "engine.stopped").write_text("on purpose")
+
+    done = kt("agent", "calls", "bot", "-f", "--json")
+
+    assert (0, 1) == (done.code, len(done.out.splitlines()))

@@ -3,13 +3,16 @@
 from aiohttp import web
 
 from kt_supervisor.engine import exchange_view, views
-from kt_supervisor.engine.control import requests
+from kt_supervisor.engine.control import requests, streams
 from kt_supervisor.engine.control.engine_routes import Host
 from kt_supervisor.engine.fleet import Fleet
+from kt_supervisor.engine.following_calls import FollowingCalls, latest_calls
+from kt_supervisor.engine.instance import Instance
 from kt_supervisor.engine.parts import Parts
 
 EXCHANGES = 100
 MOST_EXCHANGES = 100_000
+HIGHEST_NUMBER = 2**63 - 1
 
 
 class FleetRoutes:
@@ -62,18 +65,22 @@ class FleetRoutes:
         )
         return web.json_response(answer)
 
-    async def _exchanges(self, request: web.Request) -> web.Response:
+    async def _exchanges(self, request: web.Request) -> web.StreamResponse:
         limit = requests.whole_number(request, "limit", default=EXCHANGES, lowest=1, highest=MOST_EXCHANGES)
         await self._host.ready()
         instance = self._fleet.instance(requests.name(request))
         await self._fleet.catch_up(instance.name)
-        calls, events = await self._parts.writer.do(
-            lambda store: (
-                store.recent_exchanges(instance.id, limit=limit),
-                store.recent_events(instance.id, limit=4 * limit),
-            )
-        )
-        return web.json_response(exchange_view.exchanges(calls, events))
+        if requests.is_set(request, "follow"):
+            return await self._follow_calls(request, instance, limit)
+        rows = await latest_calls(self._parts.writer, instance.id, limit=limit)
+        return web.json_response(exchange_view.exchanges([(row.exchange, row.event) for row in rows]))
+
+    async def _follow_calls(self, request: web.Request, instance: Instance, limit: int) -> web.StreamResponse:
+        after = None
+        if "after" in request.query:
+            after = requests.whole_number(request, "after", default=0, lowest=0, highest=HIGHEST_NUMBER)
+        following = FollowingCalls(self._parts.writer, instance, limit=limit, after=after)
+        return await streams.ndjson(request, following.batches())
 
     async def _read(self, name: str | None) -> list[views.Known]:
         await self._host.ready()

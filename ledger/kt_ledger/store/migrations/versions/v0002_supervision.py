@@ -6,7 +6,7 @@ Frozen: what `schema` says today may be more; what this made stays what it is.
 import sqlalchemy as sa
 from alembic import op
 
-from kt_ledger.store.schema import Natural
+from kt_ledger.store.natural import Natural
 
 revision = "0002"
 down_revision = "0001"
