@@ -46,7 +46,12 @@ def test_a_layer_of_no_known_name_is_a_mistake() -> None:
 
 
 def test_the_defaults_are_those_that_take_effect() -> None:
-    assert layers.engine_default() == Layer("engine-default", {"metering.listener_auth": "token"})
+    defaults = layers.engine_default().values
+
+    assert ("token", "on-failure", "300") == tuple(
+        defaults[key] for key in ("metering.listener_auth", "restart.policy", "pause.hold_s")
+    )
+    assert "budget.breach_action" not in defaults
 
 
 def test_what_was_written_by_hand_is_checked_and_what_the_engine_wrote_is_not() -> None:
@@ -60,10 +65,9 @@ def test_what_was_written_by_hand_is_checked_and_what_the_engine_wrote_is_not() 
         ]
     )
 
-    assert layers.effective(merged) == {
+    assert layers.effective(merged) == layers.engine_default().values | {
         "acp.args": ["x"],
         "metering.base_url": "http://127.0.0.1:1/t/v1",
-        "metering.listener_auth": "token",
         "metering.upstream_base_url": "http://h/v1",
         "model": "m",
     }

@@ -11,7 +11,15 @@ from kt_ledger.records import InstanceRow, RunRow, State
 from kt_ledger.store import Store
 from kt_manifest import capability, config_file, names, options, settings
 from kt_manifest.snapshot import Adapter
-from kt_supervisor.engine import adoption, launching, run_logs, views
+from kt_supervisor.engine import (
+    adoption,
+    current_settings,
+    launching,
+    restart_policy,
+    restart_view,
+    run_logs,
+    views,
+)
 from kt_supervisor.engine.current_run import CONFIRM_S, StopUnconfirmed
 from kt_supervisor.engine.gateway_client import GatewayAway, ListenerRefused
 from kt_supervisor.engine.instance import Instance
@@ -123,7 +131,19 @@ class Fleet:
         if name is not None:
             self.instance(name)
         found = await self._parts.writer.do(lambda store: _read(store, self._parts, name))
+        found = await asyncio.to_thread(lambda: [self._with_restarts(known) for known in found])
         return [await asyncio.to_thread(self._with_settings, known) for known in found] if name else found
+
+    def _with_restarts(self, known: Known) -> Known:
+        """Add what is known of it beyond the ledger."""
+        name = known.row.name
+        try:
+            policy = current_settings.text(self._parts.files, name, options.RESTART_POLICY)
+        except Exception:
+            policy = restart_policy.NEVER  # settings that make no sense bring nobody back
+        told = restart_view.restarts(known.row, policy=policy, now=self._parts.restarting.now())
+        instance = self._instances.get(name)
+        return replace(known, restarts=told, trouble=None if instance is None else instance.trouble)
 
     def _with_settings(self, known: Known) -> Known:
         """Add what the settings say, which `show` tells and `list` does not."""

@@ -15,7 +15,6 @@ from kt_manifest import capability, options
 from kt_manifest.snapshot import ENGINE_OBSERVED, Adapter
 
 FLEET_VERSION = 2
-RESTART_POLICY = "never"
 UNMAPPED = (
     "metering.base_url is mapped nowhere: unless the agent is pointed at its listener some other way, its traffic will "
     "not be seen"
@@ -41,6 +40,8 @@ class Known:
     port: int | None = None
     upstream: str | None = None
     key_missing: bool = False
+    restarts: Mapping[str, Any] = field(default_factory=dict)
+    trouble: str | None = None
 
     @property
     def declared(self) -> Source:
@@ -137,8 +138,7 @@ def entry(known: Known, *, now_ns: int) -> dict[str, Any]:
         "name": row.name,
         "kind": row.kind,
         "state": str(row.state),
-        "restart_count": 0,
-        "restart_policy": RESTART_POLICY,
+        **(known.restarts or {"restart_count": 0, "restart_policy": None}),
         "budget": None,
         "usage": usage(known),
         "metering_source": str(known.declared),
@@ -153,6 +153,9 @@ def entry(known: Known, *, now_ns: int) -> dict[str, Any]:
     if known.run is not None:
         document |= _run(known.run, now_ns=now_ns)
     metering, remarks = _metering(known)
+    if known.trouble is not None:
+        remarks.append(known.trouble)
+        document["observed"] = "unverifiable"
     document["metering"] = metering
     if metering["port"]:
         document["port"] = metering["port"]
