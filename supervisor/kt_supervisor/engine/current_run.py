@@ -1,86 +1,33 @@
 """The Run that an instance has at this moment: its keeper, its output, and the row that it will leave."""
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import logging
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from kt_ledger import fold_run
 from kt_ledger.fold_run import RunReader
 from kt_ledger.records import InstanceRow, RunRow
 from kt_ledger.store import Store
-from kt_supervisor.engine import adoption, environment, run_logs, state_dir
+from kt_supervisor.engine import adoption, environment, replacing, spares, state_dir
 from kt_supervisor.engine.adoption import Evidence, Verdict
+from kt_supervisor.engine.beside import Ran
 from kt_supervisor.engine.ending import Exit
 from kt_supervisor.engine.keeper_link import KeeperGone, KeeperLink
 from kt_supervisor.engine.launching import Command, Program
 from kt_supervisor.engine.parts import Parts
-from kt_supervisor.engine.problems import FAILED, WRONG_STATE
-from kt_supervisor.engine.readiness import NotReady
+from kt_supervisor.engine.problems import StopUnconfirmed
+from kt_supervisor.engine.spares import Spares
 from kt_supervisor.engine.tails import Tail
 from kt_supervisor.keeper import specification
+
+logger = logging.getLogger(__name__)
 
 SPAWN_TIMEOUT_S = 20.0
 MEET_TIMEOUT_S = 5.0
 CONFIRM_S = 15.0
 LOOK_S = 0.02
-
-
-class LaunchFailed(Exception):
-    """The agent did not start; the message has its exit code and its last lines where it got so far."""
-
-    exit_code = FAILED
-    code = "launch_failed"
-
-    def __init__(self, message: str, *, detail: str) -> None:
-        self.detail = detail
-        super().__init__(message)
-
-
-class StopUnconfirmed(Exception):
-    """Something of the agent could not be ended; asking again looks again."""
-
-    exit_code = WRONG_STATE
-    code = "stop_unconfirmed"
-
-    def __init__(self, name: str, which: str) -> None:
-        super().__init__(
-            f"the stop of {name} is not confirmed: got processes {which} that do not end, wanted none; "
-            f"look at them, then `kt agent stop {name}` again"
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
-    """How a command that ran beside the agent ended."""
-
-    code: int | None
-    signal: int | None
-    timed_out: bool
-    last_lines: tuple[str, ...] = ()
-
-    @classmethod
-    def from_json(cls, facts: Mapping[str, Any]) -> Self:
-        """Read the keeper's event."""
-        return cls(
-            code=facts.get("code"),
-            signal=facts.get("signal"),
-            timed_out=bool(facts.get("timed_out")),
-            last_lines=tuple(map(str, facts.get("last_lines") or ())),
-        )
-
-    @property
-    def succeeded(self) -> bool:
-        """Whether it ended with 0 in time."""
-        return self.code == 0 and not self.timed_out
-
-    def describe(self) -> str:
-        """Return it in words."""
-        how = "took too long" if self.timed_out else f"ended with code {self.code}"
-        if self.signal is not None and not self.timed_out:
-            how = f"was ended by signal {self.signal}"
-        return how + (f": {self.last_lines[-1]}" if self.last_lines else "")
 
 
 class CurrentRun:
@@ -90,7 +37,9 @@ class CurrentRun:
         self.run = run
         self.files = parts.files.run(run.id)
         self.link: KeeperLink | None = None
+        self.spares = Spares()
         self._parts = parts
+        self._instance = instance
         self._keeper: Any = None
 
         def make_reader(store: Store) -> RunReader:
@@ -106,26 +55,31 @@ class CurrentRun:
         )
 
     # -- beginning ---------------------------------------------------------------------------------------------
-    async def spawn(
-        self, program: Program, *, name: str, cwd: Path, interactive: bool, metered: bool
-    ) -> None:
+    async def spawn(self, program: Program, *, cwd: Path, interactive: bool, metered: bool) -> None:
         """Start the keeper and meet it; adopting a new Run is the same as adopting an old one."""
-        parts = self._parts
-        told = specification.build(
-            run_id=self.run.id,
-            instance_id=self.run.instance_id,
-            name=name,
-            state_dir=str(parts.files.root),
+        told = self._told(
             argv=list(program.argv),
             env=program.env,
             cwd=str(cwd),
             interactive=interactive,
+            metered=metered,
+        )
+        spawn = self._parts.spawner.keeper
+        self._keeper = await asyncio.to_thread(spawn, told, log=self.files.keeper_log)
+        await self.meet_keeper(within_s=SPAWN_TIMEOUT_S)
+
+    def _told(self, *, metered: bool, **facts: Any) -> bytes:
+        parts = self._parts
+        return specification.build(
+            run_id=self.run.id,
+            instance_id=self.run.instance_id,
+            name=self._instance.name,
+            state_dir=str(parts.files.root),
             engine_command=list(parts.spawner.engine_command()),
             engine_env=environment.for_our_processes(),
             lend_from=str(parts.files.gateway.lend) if metered else None,
+            **facts,
         )
-        self._keeper = await asyncio.to_thread(parts.spawner.keeper, told, log=self.files.keeper_log)
-        await self.meet_keeper(within_s=SPAWN_TIMEOUT_S)
 
     async def meet_keeper(self, *, within_s: float = MEET_TIMEOUT_S) -> None:
         """Say hello to the keeper, whoever started it. Raises KeeperGone."""
@@ -139,6 +93,16 @@ class CurrentRun:
             self.link.close()
             self.link = None
             raise
+
+    async def hold_spares(self) -> None:
+        """Hold what another keeper will need if this one dies."""
+        record = adoption.read_json(self.files.record)
+        if record is not None:
+            before, self.spares = (
+                self.spares,
+                await asyncio.to_thread(spares.fetch, self.files.socket, record),
+            )
+            before.close()
 
     async def meet_keeper_to_release(self) -> None:
         """Meet a keeper whose agent has ended, where it is still there, so that it can be let go."""
@@ -172,7 +136,35 @@ class CurrentRun:
 
     async def replace_keeper(self) -> bool:
         """Give an agent whose keeper died another one; False where that cannot be."""
-        return False
+        record = adoption.read_json(self.files.record) or {}
+        agent = await asyncio.to_thread(replacing.look, record.get("agent_pid"))
+        if agent is None:
+            return False
+        if self.link is not None:
+            self.link.close()
+            self.link = None
+        held = self.spares.held()
+        taken = {name: held.get(name) for name in ("out", "err", "pidfd")}
+        identity = {name: record.get(name) for name in ("agent_pid", "agent_start_ticks")}
+        told = self._told(
+            argv=list(agent.argv),
+            env=agent.env,
+            cwd=agent.cwd,
+            interactive=self.files.stdin.exists(),
+            metered=self._parts.listeners.port(self.run.instance_id) is not None,
+            takeover={**identity, **taken},
+        )
+        spawn = self._parts.spawner.keeper
+        self._keeper = await asyncio.to_thread(
+            spawn, told, log=self.files.keeper_log, handed=tuple(held.values())
+        )
+        try:
+            await self.meet_keeper(within_s=SPAWN_TIMEOUT_S)
+        except KeeperGone as error:
+            logger.error("no keeper takes over run %s: %s", self.run.id, error)
+            return False
+        await self.hold_spares()
+        return True
 
     # -- ending ------------------------------------------------------------------------------------------------
     async def stop(self, *, timeout_s: float, command: Command | None = None) -> Exit | None:
@@ -214,23 +206,9 @@ class CurrentRun:
             self._keeper.terminate()
         return Exit.from_json(adoption.read_json(self.files.exit) or {})
 
-    def explain(self, name: str, error: Exception, ended: Exit) -> LaunchFailed:
-        """Return a failed start as it is told: why, the exit code, the last lines."""
-        said = run_logs.last_lines(self.files)
-        shown = "; its last lines:\n  " + "\n  ".join(said) if said else ""
-        if ended.spawn_error:
-            return LaunchFailed(f"{name} did not start: {ended.spawn_error}{shown}", detail=ended.spawn_error)
-        if not isinstance(error, NotReady):
-            detail = str(error) or type(error).__name__
-            return LaunchFailed(f"{name} did not start: {detail}{shown}", detail=detail)
-        how = error.got
-        if error.ended and (ended.code is not None or ended.signal is not None):
-            how += f" with exit code {ended.code}" if ended.signal is None else f" with signal {ended.signal}"
-        told = f"{name} did not start: got one that {how}, wanted {error.wanted}; correct it and start again{shown}"
-        return LaunchFailed(told, detail=f"it {how}")
-
     async def let_go(self) -> None:
         """Tell the keeper that everything is kept."""
+        self.spares.close()
         if self.link is not None:
             await self.link.release()
             self.link.close()

@@ -20,12 +20,12 @@ from kt_supervisor.engine import (
     run_logs,
     views,
 )
-from kt_supervisor.engine.current_run import CONFIRM_S, StopUnconfirmed
+from kt_supervisor.engine.current_run import CONFIRM_S
 from kt_supervisor.engine.gateway_client import GatewayAway, ListenerRefused
 from kt_supervisor.engine.instance import Instance
 from kt_supervisor.engine.keeper_link import KeeperGone, KeeperLink
 from kt_supervisor.engine.parts import Parts
-from kt_supervisor.engine.problems import NoSuchAgent, Refused
+from kt_supervisor.engine.problems import NoSuchAgent, Refused, StopUnconfirmed
 from kt_supervisor.engine.views import Known
 
 logger = logging.getLogger(__name__)

@@ -13,13 +13,14 @@ from typing import Any
 from kt_ledger.records import LIVE_STATES, InstanceRow, RunRow, State
 from kt_manifest.snapshot import Adapter
 from kt_supervisor.engine import adoption, launching, lifecycle, run_environment, run_logs
-from kt_supervisor.engine.current_run import CurrentRun, LaunchFailed, StopUnconfirmed
+from kt_supervisor.engine.current_run import CurrentRun
 from kt_supervisor.engine.ending import Exit
+from kt_supervisor.engine.failed_start import LaunchFailed
 from kt_supervisor.engine.gateway_client import GatewayAway, ListenerRefused
 from kt_supervisor.engine.lifecycle import Event
 from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.pausing import Pausing
-from kt_supervisor.engine.problems import WRONG_STATE, Refused
+from kt_supervisor.engine.problems import WRONG_STATE, Refused, StopUnconfirmed
 from kt_supervisor.engine.restart_policy import History
 from kt_supervisor.engine.starting import Starting
 from kt_supervisor.engine.supervision import Resumed, Supervision

@@ -29,12 +29,19 @@ class Spawner:
         module = (sys.executable, "-m", "kt_supervisor.engine")
         return (*module, "--revive", "--state-dir", str(self._files.root))
 
-    def keeper(self, specification: bytes, *, log: Path) -> subprocess.Popen[bytes]:
-        """Start the keeper of one Run and hand it what it is to do; raises OSError."""
+    def keeper(
+        self, specification: bytes, *, log: Path, handed: tuple[int, ...] = ()
+    ) -> subprocess.Popen[bytes]:
+        """Start the keeper of one Run and hand it what it is to do; raises OSError.
+
+        Args:
+            specification: what `specification.build` made.
+            log: where its own words go.
+            handed: descriptors that it inherits under the same numbers.
+        """
         command = [sys.executable, "-I", "-S", str(_KEEPER)]
-        keeper = self._start(
-            command, log, {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}, subprocess.PIPE, umask=AGENT_UMASK
-        )
+        variables = {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
+        keeper = self._start(command, log, variables, subprocess.PIPE, umask=AGENT_UMASK, handed=handed)
         assert keeper.stdin is not None
         try:
             keeper.stdin.write(specification)
@@ -56,7 +63,14 @@ class Spawner:
             self._children = {child for child in self._children if child.poll() is None}
 
     def _start(
-        self, command: list[str], log: Path, variables: dict[str, str], stdin: int, *, umask: int = 0o077
+        self,
+        command: list[str],
+        log: Path,
+        variables: dict[str, str],
+        stdin: int,
+        *,
+        umask: int = 0o077,
+        handed: tuple[int, ...] = (),
     ) -> subprocess.Popen[bytes]:
         said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
@@ -69,6 +83,7 @@ class Spawner:
                 env=variables,
                 start_new_session=True,
                 umask=umask,
+                pass_fds=handed,
             )
         finally:
             os.close(said)

@@ -11,8 +11,9 @@ from kt_ledger import ids
 from kt_ledger.durable import replace_file
 from kt_ledger.records import InstanceRow, RunRow, State
 from kt_ledger.store import StoreUnavailable
-from kt_supervisor.engine import launching, lifecycle, readiness, run_logs, views
-from kt_supervisor.engine.current_run import CurrentRun, LaunchFailed
+from kt_supervisor.engine import failed_start, launching, lifecycle, readiness, run_logs, views
+from kt_supervisor.engine.current_run import CurrentRun
+from kt_supervisor.engine.failed_start import LaunchFailed
 from kt_supervisor.engine.launching import Plan
 from kt_supervisor.engine.lifecycle import Event
 from kt_supervisor.engine.parts import Parts
@@ -94,15 +95,14 @@ class Starting:
             launching.program, plan, row, current.run, port=port, files=self._parts.files
         )
         await asyncio.to_thread(self._claim, current)
-        await current.spawn(
-            program, name=row.name, cwd=plan.home, interactive=plan.interactive, metered=port is not None
-        )
+        await current.spawn(program, cwd=plan.home, interactive=plan.interactive, metered=port is not None)
         await self._ready(row, current, interruption)
         unseen = [views.UNMAPPED] if plan.adapter.goes_unseen() else []
         return notices + unseen + list(program.notices)
 
     async def _ready(self, row: InstanceRow, current: CurrentRun, interruption: asyncio.Future[None]) -> None:
         await current.started()
+        await current.hold_spares()
         assert current.link is not None
         await readiness.wait(current.link, interruption, tasks=self._parts.tasks)
         live = current.live_row()
@@ -118,7 +118,7 @@ class Starting:
     async def _failed(self, row: InstanceRow, current: CurrentRun, error: Exception) -> LaunchFailed:
         """Settle a start that came to nothing, and return how it is told."""
         ended = await current.end_failed_start()
-        told = current.explain(row.name, error, ended)
+        told = failed_start.explain(row.name, current.files, error, ended)
         cause = {"kind": "launch-error", "detail": told.detail}
         try:
             await self._life.settle(row, Event.LAUNCH_FAILED, cause, ended)

@@ -132,6 +132,7 @@ class Supervision:
 
     async def _adopted(self, row: InstanceRow, current: CurrentRun) -> None:
         await current.started()
+        await current.hold_spares()
         self.follow(current)
         await self._remember_listener(row, current)
         goes_on = {
