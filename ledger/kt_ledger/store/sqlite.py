@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
+from kt_ledger import event_documents
 from kt_ledger.clock import Clock
 from kt_ledger.records import (
     CallRow,
@@ -83,6 +84,10 @@ class SqliteStore:
                     "choose another one, or remove that agent"
                 )
             connection.execute(sa.insert(instances).values(**rows.instance_columns(row)))
+            document = event_documents.registered(row)
+            event_log.append(
+                connection, event_documents.REGISTERED, row.id, document, at_ns=row.created_at_ns
+            )
 
     def instance(self, name: str) -> InstanceRow | None:
         """Return the instance of this name that was not removed."""
@@ -106,6 +111,9 @@ class SqliteStore:
         """Free the name; all rows of usage stay under the id."""
         with self._transaction("remove an instance") as connection:
             self._change(connection, instance_id, removed_at_ns=at_ns)
+            event_log.append(
+                connection, event_documents.REMOVED, instance_id, {"instance_id": instance_id}, at_ns=at_ns
+            )
 
     def move(
         self,
@@ -153,6 +161,21 @@ class SqliteStore:
         with self._transaction("read the events") as connection:
             return event_log.read(connection, after=after, limit=limit, instance_id=instance_id)
 
+    def latest_events(self, *, limit: int, instance_id: str | None = None) -> list[EventRow]:
+        """Return the latest events, oldest first, of everybody or of one instance."""
+        with self._transaction("read the latest events") as connection:
+            return event_log.latest(connection, limit=limit, instance_id=instance_id)
+
+    def last_event(self) -> int:
+        """Return the highest number that was ever given."""
+        with self._transaction("read the last event") as connection:
+            return event_log.last(connection)
+
+    @property
+    def events_written(self) -> int:
+        """Return a number that grows with each event."""
+        return event_log.written(self._connection)
+
     def transitions(self, instance_id: str) -> list[TransitionRow]:
         """Return an instance's history, oldest first."""
         query = (
@@ -187,7 +210,7 @@ class SqliteStore:
     def fold(self, batch: Sequence[Folded]) -> list[UsageEvent]:
         """Commit events, exchanges, notes and positions together; return the events that were new."""
         with self._transaction("commit what was read of the logs") as connection:
-            return fold(connection, batch)
+            return fold(connection, batch, at_ns=self._clock.wall_ns())
 
     def open_exchanges(self, log: str) -> list[Exchange]:
         """Return the exchanges of one journal that are still in flight, oldest first."""
