@@ -59,6 +59,12 @@ class Store(Protocol):
     def instance(self, name: str) -> InstanceRow | None:
         """Return the instance of this name that was not removed."""
 
+    def instance_by_id(self, instance_id: str) -> InstanceRow | None:
+        """Return an instance, also one that was removed."""
+
+    def removed_instances(self, *, limit: int) -> list[InstanceRow]:
+        """Return the instances that were removed last, latest first."""
+
     def instances(self) -> list[InstanceRow]:
         """Return all instances that were not removed, by name."""
 
