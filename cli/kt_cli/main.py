@@ -41,6 +41,7 @@ ENGINE_VERBS = {
 TOP_VERBS = {
     "agent": "kt_cli.main:agent",
     "engine": "kt_cli.main:engine",
+    "events": "kt_cli.commands.events:events",
     "demo": "kt_cli.commands.demo:demo",
 }
 

@@ -15,7 +15,7 @@ LEAVES = (
     [("agent", verb) for verb in main.AGENT_VERBS if verb != "config"]
     + [("agent", "config", verb) for verb in ("set", "get", "unset")]
     + [("engine", verb) for verb in main.ENGINE_VERBS]
-    + [("demo",)]
+    + [("demo",), ("events",)]
 )
 SLOW = (
     "pydantic",

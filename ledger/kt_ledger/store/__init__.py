@@ -59,6 +59,12 @@ class Store(Protocol):
     def instance(self, name: str) -> InstanceRow | None:
         """Return the instance of this name that was not removed."""
 
+    def instance_by_id(self, instance_id: str) -> InstanceRow | None:
+        """Return an instance, also one that was removed."""
+
+    def removed_instances(self, *, limit: int) -> list[InstanceRow]:
+        """Return the instances that were removed last, latest first."""
+
     def instances(self) -> list[InstanceRow]:
         """Return all instances that were not removed, by name."""
 
@@ -101,7 +107,21 @@ class Store(Protocol):
         """Keep something that happened; return its number, one above the event's before it."""
 
     def events(self, after: int = 0, limit: int = 500, instance_id: str | None = None) -> list[EventRow]:
-        """Return the events above a number, oldest first, of everybody or of one instance."""
+        """Return the events above a number, oldest first, of everybody or of one instance.
+
+        Numbers have no holes but those that retention made. What every event says (`event_documents.complete`) is
+        added to what was given.
+        """
+
+    def latest_events(self, *, limit: int, instance_id: str | None = None) -> list[EventRow]:
+        """Return the latest events, oldest first, of everybody or of one instance."""
+
+    def last_event(self) -> int:
+        """Return the highest number that was ever given; 0 where there is none."""
+
+    @property
+    def events_written(self) -> int:
+        """Return a number that grows with each event; it says that there is something to read, not what."""
 
     # -- logs into events --------------------------------------------------------------------------------------
     def position(self, log: str) -> Position:

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from kt_ledger.records import CallRow, Limited
 from kt_ledger.store import rows
-from kt_ledger.store.schema import LIMITED, accounts, events, exchanges, scopes
+from kt_ledger.store.schema import LIMITED, accounts, events, exchanges, logs, scopes
 from kt_ledger.values import Exchange, Source, UsageEvent
 
 BEGUN_BEFORE = 1000
@@ -72,6 +72,23 @@ def _row(row: dict[Any, Any], instance_id: str) -> CallRow:
     owner = {"instance_id": instance_id, "run_id": call.run_id, "source": Source.ENGINE_OBSERVED}
     facts = {name.removeprefix(_EVENT): value for name, value in row.items() if name.startswith(_EVENT)}
     return CallRow(seq=row["seq"], exchange=call, event=rows.event({**facts, **owner}))
+
+
+def open_ones(connection: sa.Connection, log: str) -> list[Exchange]:
+    """Return the exchanges of one journal that are still in flight, oldest first."""
+    query = sa.select(exchanges, accounts.c.instance_id).join(accounts, accounts.c.id == exchanges.c.account)
+    query = query.join(logs, logs.c.id == exchanges.c.log)
+    query = query.where(logs.c.log == log, exchanges.c.state == "in_flight").order_by(exchanges.c.seq)
+    return [rows.exchange(row) for row in connection.execute(query).mappings()]
+
+
+def in_flight(connection: sa.Connection, instance_id: str, *, run_id: str | None) -> int:
+    """Return how many exchanges of an instance, or of one Run of it, have begun and not ended."""
+    query = sa.select(sa.func.count()).select_from(exchanges)
+    query = query.where(exchanges.c.account == _account(instance_id), exchanges.c.state == "in_flight")
+    if run_id is not None:
+        query = query.where(exchanges.c.run_id == run_id)
+    return int(connection.execute(query).scalar_one())
 
 
 def last_limited(connection: sa.Connection, run_id: str) -> Limited | None:

@@ -15,13 +15,16 @@ from typing import Any
 
 from kt_ledger import unix_socket
 from kt_ledger.clock import SystemClock
+from kt_ledger.event_documents import GATEWAY
 from kt_ledger.layout import StateLayout
+from kt_ledger.messages import Status
 from kt_ledger.records import LIVE_STATES
 from kt_ledger.store import StoreUnavailable
 from kt_supervisor.engine import state_dir, views
 from kt_supervisor.engine.control.agent_routes import AgentRoutes
 from kt_supervisor.engine.control.configuration_routes import ConfigurationRoutes
 from kt_supervisor.engine.control.engine_routes import EngineRoutes
+from kt_supervisor.engine.control.event_routes import EventRoutes
 from kt_supervisor.engine.control.fleet_routes import FleetRoutes
 from kt_supervisor.engine.control.log_routes import LogRoutes
 from kt_supervisor.engine.control.server import Control, Group
@@ -56,7 +59,11 @@ class Engine:
         journals = Journals(files.gateway, writer=writer, clock=clock, tasks=tasks)
         listeners = Listeners(files, writer=writer)
         self._gateway = GatewayLink(
-            files.gateway, spawner=spawner, journals=journals, on_connected=listeners.restore
+            files.gateway,
+            spawner=spawner,
+            journals=journals,
+            on_connected=listeners.restore,
+            on_lost=self._tell_of_gateway,
         )
         listeners.link = self._gateway
         self._files = files
@@ -150,6 +157,7 @@ class Engine:
             FleetRoutes(self, fleet, parts),
             AgentRoutes(self, fleet),
             LogRoutes(self, fleet, parts),
+            EventRoutes(self, fleet, parts),
             ConfigurationRoutes(self, fleet, parts),
         )
 
@@ -175,6 +183,14 @@ class Engine:
             await asyncio.sleep(SWEEP_EVERY_S)
         logger.error("the state directory %s was removed or replaced: this engine ends", self._files.root)
         self.end()
+
+    def _tell_of_gateway(self, what: str, status: Status | None) -> None:
+        facts: dict[str, Any] = {"what": what}
+        if status is not None:
+            facts |= {"pid": status.pid, "incarnation": status.incarnation}
+        at_ns = self._parts.clock.wall_ns()
+        telling = self._parts.writer.do(lambda store: store.add_event(GATEWAY, None, facts, at_ns))
+        self._parts.tasks.start("the event of a gateway", telling)
 
     async def _describe_gateway(self) -> dict[str, Any] | None:
         status = await self._gateway.status()

@@ -48,6 +48,16 @@ class Fleet:
             raise NoSuchAgent(name)
         return found
 
+    async def id_of(self, name_or_id: str) -> str:
+        """Return the id of an instance by its name, or of one that was removed by its id. Raises NoSuchAgent."""
+        found = self._instances.get(name_or_id)
+        if found is not None and not found.removed:
+            return found.id
+        removed = await self._parts.writer.do(lambda store: store.instance_by_id(name_or_id))
+        if removed is None:
+            raise NoSuchAgent(name_or_id)
+        return removed.id
+
     async def register(self, name: str, snapshot: str) -> dict[str, Any]:
         """Register an instance; everything is judged first, and a refusal leaves nothing behind."""
         names.check(name)

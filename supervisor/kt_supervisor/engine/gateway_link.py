@@ -24,18 +24,29 @@ UP_TIMEOUT_S = 20.0
 """How long a start waits for a gateway; one comes up in about a second."""
 
 Connected = Callable[[GatewayClient, Status], Awaitable[None]]
+Lost = Callable[[str, Status | None], None]
 
 
 class GatewayLink:
-    """One state directory's gateway. `on_connected` brings the listeners back; run `run` beside everything else."""
+    """One state directory's gateway. `on_connected` brings the listeners back; run `run` beside everything else.
+
+    `on_lost` is told of each gateway that went away, or did not come up, without having been asked to.
+    """
 
     def __init__(
-        self, files: GatewayLayout, *, spawner: Spawner, journals: Journals, on_connected: Connected
+        self,
+        files: GatewayLayout,
+        *,
+        spawner: Spawner,
+        journals: Journals,
+        on_connected: Connected,
+        on_lost: Lost = lambda _what, _status: None,
     ) -> None:
         self._files = files
         self._spawner = spawner
         self._journals = journals
         self._on_connected = on_connected
+        self._on_lost = on_lost
         self._external = environment.gateway_is_external()
         self._needed = asyncio.Event()
         self._up = asyncio.Event()
@@ -135,6 +146,7 @@ class GatewayLink:
             self._journals.current = None
         if came and not self._ending:
             logger.warning("the gateway is gone")
+            self._on_lost("gone", self._last)
         return came
 
     async def _start_one(self, pause_s: float) -> None:
@@ -156,6 +168,7 @@ class GatewayLink:
                 return
             await asyncio.sleep(LOOK_EVERY_S)
         logger.error("the gateway did not come up (exit code %s): see %s", child.returncode, self._files.log)
+        self._on_lost("not_up", None)
         await asyncio.sleep(pause_s)
 
     async def _answers(self) -> bool:

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from kt_ledger.clock import Clock
 from kt_ledger.store import Store, StoreUnavailable
+from kt_supervisor.engine.bell import Bell
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -22,6 +23,9 @@ class Writer:
         self._clock = clock
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
         self._store: Store | None = None
+        self._told = 0
+        self.events = Bell()
+        """Rung once there are events that were not there before."""
         self.trouble: StoreUnavailable | None = StoreUnavailable(
             f"ledger {path}: is only being opened; try again"
         )
@@ -53,7 +57,17 @@ class Writer:
 
     async def _run(self, work: Callable[[], T]) -> T:
         # Shielded: a caller that gives up must not leave a transaction that nobody knows the end of.
-        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, work))
+        loop = asyncio.get_running_loop()
+        return await asyncio.shield(loop.run_in_executor(self._thread, self._and_ring, loop, work))
+
+    def _and_ring(self, loop: asyncio.AbstractEventLoop, work: Callable[[], T]) -> T:
+        """Do a piece of work; ring where it has left an event, whoever gave it and however it ends."""
+        try:
+            return work()
+        finally:
+            if self._store is not None and self._store.events_written != self._told:
+                self._told = self._store.events_written
+                loop.call_soon_threadsafe(self.events.ring)
 
     def _open(self) -> None:
         # Imported here, in the writer's own thread: the control socket answers while SQLAlchemy loads.

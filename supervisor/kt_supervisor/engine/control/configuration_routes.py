@@ -1,9 +1,11 @@
 """`/v1/agents/NAME/config`: what is set, and setting it."""
 
 import asyncio
+from typing import Any
 
 from aiohttp import web
 
+from kt_ledger.event_documents import CONFIGURATION
 from kt_supervisor.engine import configuration
 from kt_supervisor.engine.control import requests
 from kt_supervisor.engine.control.engine_routes import Host
@@ -44,10 +46,19 @@ class ConfigurationRoutes:
             value=requests.text(body, "value"),
             environment=requests.environment(body),
         )
+        await self._tell(request, "set", document)
         return web.json_response(document)
 
     async def _unset(self, request: web.Request) -> web.Response:
         await self._host.ready()
         instance = self._fleet.instance(requests.name(request))
         document = await configuration.unset(self._parts.files, instance, key=request.query.get("key", ""))
+        await self._tell(request, "unset", document)
         return web.json_response(document)
+
+    async def _tell(self, request: web.Request, change: str, document: dict[str, Any]) -> None:
+        """Keep an event of a change: its value as `config get` shows it, where a secret is masked."""
+        instance_id, at_ns = self._fleet.instance(requests.name(request)).id, self._parts.clock.wall_ns()
+        facts = {"change": change, "key": document["key"]}
+        facts |= {"value": document["value"]} if "value" in document else {}
+        await self._parts.writer.do(lambda store: store.add_event(CONFIGURATION, instance_id, facts, at_ns))
