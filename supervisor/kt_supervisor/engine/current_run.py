@@ -91,6 +91,7 @@ class CurrentRun:
             engine_command=list(parts.spawner.engine_command()),
             engine_env=environment.for_our_processes(),
             lend_from=str(parts.files.gateway.lend) if metered else None,
+            **program.confinement,
         )
         self._keeper = await asyncio.to_thread(parts.spawner.keeper, told, log=self.files.keeper_log)
         await self.meet_keeper(within_s=SPAWN_TIMEOUT_S)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import InstanceRow, RunRow
@@ -14,7 +15,7 @@ from kt_manifest import capability, config_file, inheritance, layers, options, r
 from kt_manifest.layers import Entry
 from kt_manifest.snapshot import ENGINE_OBSERVED, Adapter
 from kt_manifest.value_types import Value
-from kt_supervisor.engine import metering, run_environment
+from kt_supervisor.engine import cgroups, limits, metering, run_environment
 from kt_supervisor.engine.metering import Upstream
 from kt_supervisor.engine.problems import Refused
 
@@ -49,6 +50,7 @@ class Program:
     argv: tuple[str, ...] = field(repr=False)
     env: dict[str, str] = field(repr=False)
     notices: tuple[str, ...]
+    confinement: Mapping[str, Any] = field(default_factory=dict)
 
 
 def entries(home: Path) -> list[Entry]:
@@ -179,8 +181,16 @@ def program(
     if files is not None:
         run_environment.store(files, row.id, plan.base_environment, secret_names=plan.secret_names)
     return Program(
-        argv=(executable, *launch.argv[1:]), env=env, notices=(*plan.notices, *launch.notices, *lost)
+        argv=(executable, *launch.argv[1:]),
+        env=env,
+        notices=(*plan.notices, *launch.notices, *lost),
+        confinement=_confinement(plan.values),
     )
+
+
+def _confinement(values: Mapping[str, Value]) -> dict[str, Any]:
+    # The cgroup is worth having without limits, too: a tree can be frozen and killed by it as a whole.
+    return limits.effective(values).for_keeper(cgroups.parent_for_agents().path)
 
 
 def _effective(merged: tuple[Entry, ...]) -> str:
