@@ -155,6 +155,7 @@ def _exchange(opened: Fields, close: Fields | None, *, at: str, sent: Sent) -> E
         ended_at_ns=None if close is None else natural(end, "at_ns") or began,
         first_token_ns=natural(end, "first_token_ns"),
         latency_ns=natural(end, "latency_ns"),
+        retry_at_ns=natural(end, "retry_at_ns"),
     )
 
 

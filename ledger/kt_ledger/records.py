@@ -38,6 +38,8 @@ class InstanceRow:
     cause: dict[str, Any] | None = None  # why it is in this state: {"kind": "launch-error", "detail": ...}
     created_at_ns: int
     removed_at_ns: int | None = None
+    restart: dict[str, Any] | None = None  # what the restart machine remembers
+    memory: str | None = None  # the kind of memory that is attached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,26 @@ class TransitionRow:
     new_state: State
     cause: dict[str, Any]
     at_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRow:
+    """Something that happened, at its place in the one order of a ledger; `instance_id` None where it is nobody's."""
+
+    seq: int
+    at_ns: int
+    instance_id: str | None
+    kind: str
+    document: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limited:
+    """A provider's "later": the status, when it was said, and when it says we may come back."""
+
+    status: int
+    ended_at_ns: int
+    retry_at_ns: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

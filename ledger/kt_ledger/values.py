@@ -171,6 +171,7 @@ class Exchange:
     ended_at_ns: int | None = None
     first_token_ns: int | None = None  # after started_at, monotonic
     latency_ns: int | None = None  # after started_at, monotonic
+    retry_at_ns: int | None = None  # wall clock: when an answer that said "later" said we may come back
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,3 +189,10 @@ def test_no_record_that_checks_can_stop_the_ledger(
 
     assert reader.position == store.position(reader.log)
     assert [] == store.open_exchanges(reader.log)
+
+
+@pytest.mark.parametrize(("said", "kept"), [(10**18, 10**18), (None, None), (-1, None), ("soon", None)])
+def test_when_a_provider_lets_us_back_is_an_instant_or_not_known(said: object, kept: int | None) -> None:
+    exchange = journal_facts.closed({"at_ns": 9, "status": 429, "retry_at_ns": said}, BEGUN)
+
+    assert kept == exchange.retry_at_ns

@@ -4,10 +4,29 @@
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from enum import Enum
+from typing import Any, Final, Protocol
 
-from kt_ledger.records import InstanceRow, NoteCounts, RunRow, SourceTotals, TransitionRow
+from kt_ledger.records import (
+    EventRow,
+    InstanceRow,
+    Limited,
+    NoteCounts,
+    RunRow,
+    SourceTotals,
+    TransitionRow,
+)
 from kt_ledger.values import Exchange, Folded, Position, Source, UsageEvent
+
+
+class Keep(Enum):
+    """The one value of `KEEP`."""
+
+    KEEP = "keep"
+
+
+KEEP: Final = Keep.KEEP
+"""Leave a column as it is, where None would empty it."""
 
 
 class StoreUnavailable(Exception):
@@ -49,9 +68,20 @@ class Store(Protocol):
         """Free the name; all rows of usage stay under the id."""
 
     def move(
-        self, transition: TransitionRow, *, desired: str | None = None, run: RunRow | None = None
+        self,
+        transition: TransitionRow,
+        *,
+        desired: str | None = None,
+        run: RunRow | None = None,
+        restart: dict[str, Any] | Keep | None = KEEP,
     ) -> None:
-        """Change an instance's state, keep the transition, and write `run` (insert or replace by id), at once."""
+        """Change an instance's state, keep the transition and its event, and write `run` (by id), all at once."""
+
+    def set_restart(self, instance_id: str, restart: dict[str, Any] | None) -> None:
+        """Remember what the restart machine remembers; the ledger reads nothing in it."""
+
+    def set_memory(self, instance_id: str, kind: str | None) -> None:
+        """Remember the kind of memory that is attached; None where it is detached."""
 
     def transitions(self, instance_id: str) -> list[TransitionRow]:
         """Return an instance's history, oldest first."""
@@ -64,6 +94,13 @@ class Store(Protocol):
 
     def unended_runs(self) -> list[RunRow]:
         """Return the Runs that are intended or live."""
+
+    # -- what happened ------------------------------------------------------------------------------------------
+    def add_event(self, kind: str, instance_id: str | None, document: dict[str, Any], at_ns: int) -> int:
+        """Keep something that happened; return its number, one above the event's before it."""
+
+    def events(self, after: int = 0, limit: int = 500, instance_id: str | None = None) -> list[EventRow]:
+        """Return the events above a number, oldest first, of everybody or of one instance."""
 
     # -- logs into events --------------------------------------------------------------------------------------
     def position(self, log: str) -> Position:
@@ -98,6 +135,12 @@ class Store(Protocol):
 
     def recent_events(self, instance_id: str, *, limit: int) -> list[UsageEvent]:
         """Return the latest events, oldest first."""
+
+    def recent_calls(self, instance_id: str, limit: int) -> list[tuple[Exchange, UsageEvent | None]]:
+        """Return the latest exchanges, oldest first, each with the usage that was observed of it."""
+
+    def last_limited(self, run_id: str) -> Limited | None:
+        """Return the provider's "later", where that is how the latest ended exchange of a Run ended."""
 
     def recent_exchanges(self, instance_id: str, *, limit: int) -> list[Exchange]:
         """Return the latest exchanges, oldest first."""

@@ -52,11 +52,12 @@ def instance_columns(row: InstanceRow) -> dict[str, Any]:
     columns = {f.name: getattr(row, f.name) for f in fields(InstanceRow)}
     columns["state"] = row.state.value
     columns["cause"] = cause(row.cause)
+    columns["restart"] = cause(row.restart)
     return columns
 
 
 def cause(value: dict[str, Any] | None) -> str | None:
-    """Return a cause as JSON text."""
+    """Return a cause, or another small document, as JSON text."""
     return None if value is None else json.dumps(value, ensure_ascii=True)
 
 
@@ -75,7 +76,8 @@ def instance(row: Row) -> InstanceRow:
     """Return a registration."""
     columns = dict(row)
     columns["state"] = State(columns["state"])
-    columns["cause"] = None if columns["cause"] is None else json.loads(columns["cause"])
+    for name in ("cause", "restart"):
+        columns[name] = None if columns[name] is None else json.loads(columns[name])
     return InstanceRow(**columns)
 
 

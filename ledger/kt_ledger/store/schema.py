@@ -13,7 +13,7 @@ from sqlalchemy.types import TypeDecorator, UserDefinedType
 
 from kt_ledger.values import UNITS
 
-REVISIONS = ("0001",)
+REVISIONS = ("0001", "0002")
 """All migrations, oldest first."""
 
 HEAD = REVISIONS[-1]
@@ -21,6 +21,16 @@ HEAD = REVISIONS[-1]
 
 APPLICATION_ID = 0x6B744C31
 """`ktL1` in the file's header (`PRAGMA application_id`): how a ledger is told from somebody else's database."""
+
+LIMITED = "status IN (429, 503, 529)"
+"""The answers by which a provider says "later": too many requests, unavailable, overloaded.
+
+Text, not parameters: SQLite takes a partial index only where the query says the same words
+(https://sqlite.org/partialindex.html, section 3).
+"""
+
+LASTING = "kind != 'usage_update'"
+"""The events that say what nothing else says: usage is summed up in the roll-ups anyway."""
 
 SQLITE_INTEGER_LIMIT = 2**63
 """SQLite's integers end one below this (https://sqlite.org/datatype3.html, section 2, read 2026-11-30)."""
@@ -80,6 +90,8 @@ instances = sa.Table(
     sa.Column("cause", sa.Text),
     sa.Column("created_at_ns", sa.BigInteger, nullable=False),
     sa.Column("removed_at_ns", sa.BigInteger),
+    sa.Column("restart", sa.Text),  # the restart machine's own JSON: opaque here
+    sa.Column("memory", sa.Text),  # the kind of memory attached: opaque here
 )
 sa.Index(
     "instances_live_name",
@@ -124,6 +136,25 @@ transitions = sa.Table(
     sa.Column("at_ns", sa.BigInteger, nullable=False),
 )
 sa.Index("transitions_instance", transitions.c.instance_id)
+
+engine_events = sa.Table(
+    "engine_events",  # what happened, in one order; `events` below are events of usage
+    metadata,
+    sa.Column("seq", sa.Integer, primary_key=True),
+    sa.Column("at_ns", sa.BigInteger, nullable=False),
+    sa.Column("instance_id", sa.Text),  # no foreign key: usage may arrive of an instance that nobody knows
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("document", sa.Text, nullable=False),
+    # A number is never given twice, whatever retention deletes (https://sqlite.org/autoinc.html, section 3).
+    sqlite_autoincrement=True,
+)
+sa.Index("engine_events_instance", engine_events.c.instance_id)
+sa.Index(
+    "engine_events_lasting",
+    engine_events.c.seq,
+    sqlite_where=sa.text(LASTING),
+    postgresql_where=sa.text(LASTING),
+)
 
 logs = sa.Table(
     "logs",
@@ -208,8 +239,16 @@ exchanges = sa.Table(
     sa.Column("ended_at_ns", sa.BigInteger),
     sa.Column("first_token_ns", Natural),
     sa.Column("latency_ns", Natural),
+    sa.Column("retry_at_ns", Natural),
 )
 sa.Index("exchanges_account", exchanges.c.account)
+sa.Index(
+    "exchanges_limited",
+    exchanges.c.run_id,
+    exchanges.c.ended_at_ns,
+    sqlite_where=sa.text(LIMITED),
+    postgresql_where=sa.text(LIMITED),
+)
 sa.Index(
     "exchanges_in_flight",
     exchanges.c.account,

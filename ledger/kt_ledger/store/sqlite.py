@@ -4,13 +4,22 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
 from kt_ledger.clock import Clock
-from kt_ledger.records import InstanceRow, NoteCounts, RunRow, SourceTotals, TransitionRow
-from kt_ledger.store import NameTaken, Store, opening, rows
+from kt_ledger.records import (
+    EventRow,
+    InstanceRow,
+    Limited,
+    NoteCounts,
+    RunRow,
+    SourceTotals,
+    TransitionRow,
+)
+from kt_ledger.store import KEEP, Keep, NameTaken, Store, calls, event_log, opening, rows
 from kt_ledger.store.folding import fold
 from kt_ledger.store.noting import read_notes
 from kt_ledger.store.rollups import by_source
@@ -98,9 +107,14 @@ class SqliteStore:
             self._change(connection, instance_id, removed_at_ns=at_ns)
 
     def move(
-        self, transition: TransitionRow, *, desired: str | None = None, run: RunRow | None = None
+        self,
+        transition: TransitionRow,
+        *,
+        desired: str | None = None,
+        run: RunRow | None = None,
+        restart: dict[str, Any] | Keep | None = KEEP,
     ) -> None:
-        """Change an instance's state, keep the transition, and write `run` (insert or replace by id), at once."""
+        """Change an instance's state, keep the transition and its event, and write `run` (by id), all at once."""
         changed: dict[str, object] = {
             "state": transition.new_state.value,
             "cause": rows.cause(transition.cause),
@@ -109,11 +123,34 @@ class SqliteStore:
             changed["desired"] = desired
         if run is not None:
             changed["run_id"] = run.id
+        if restart is not KEEP:
+            changed["restart"] = rows.cause(restart)
         with self._transaction("change an instance's state") as connection:
             self._change(connection, transition.instance_id, **changed)
             connection.execute(sa.insert(transitions).values(**rows.transition_columns(transition)))
             if run is not None:
                 _upsert_run(connection, run)
+            event_log.transition(connection, transition)
+
+    def set_restart(self, instance_id: str, restart: dict[str, Any] | None) -> None:
+        """Remember what the restart machine remembers."""
+        with self._transaction("keep what restarts remember") as connection:
+            self._change(connection, instance_id, restart=rows.cause(restart))
+
+    def set_memory(self, instance_id: str, kind: str | None) -> None:
+        """Remember the kind of memory that is attached."""
+        with self._transaction("keep what memory is attached") as connection:
+            self._change(connection, instance_id, memory=kind)
+
+    def add_event(self, kind: str, instance_id: str | None, document: dict[str, Any], at_ns: int) -> int:
+        """Keep something that happened; return its number."""
+        with self._transaction("keep an event") as connection:
+            return event_log.append(connection, kind, instance_id, document, at_ns=at_ns)
+
+    def events(self, after: int = 0, limit: int = 500, instance_id: str | None = None) -> list[EventRow]:
+        """Return the events above a number, oldest first, of everybody or of one instance."""
+        with self._transaction("read the events") as connection:
+            return event_log.read(connection, after=after, limit=limit, instance_id=instance_id)
 
     def transitions(self, instance_id: str) -> list[TransitionRow]:
         """Return an instance's history, oldest first."""
@@ -195,6 +232,16 @@ class SqliteStore:
         )
         with self._transaction("read the latest events") as connection:
             return [rows.event(row) for row in connection.execute(query).mappings()][::-1]
+
+    def recent_calls(self, instance_id: str, limit: int) -> list[tuple[Exchange, UsageEvent | None]]:
+        """Return the latest exchanges, oldest first, each with the usage that was observed of it."""
+        with self._transaction("read the latest calls") as connection:
+            return calls.recent(connection, instance_id, limit=limit)
+
+    def last_limited(self, run_id: str) -> Limited | None:
+        """Return the provider's "later", where that is how the latest ended exchange of a Run ended."""
+        with self._transaction("read how the last call ended") as connection:
+            return calls.last_limited(connection, run_id)
 
     def recent_exchanges(self, instance_id: str, *, limit: int) -> list[Exchange]:
         """Return the latest exchanges, oldest first."""

@@ -7,11 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
 
 from kt_ledger.clock import ManualClock
-from kt_ledger.records import InstanceRow
-from kt_ledger.store import SchemaNewer, StoreUnavailable
+from kt_ledger.records import InstanceRow, State
+from kt_ledger.store import SchemaNewer, StoreUnavailable, schema
 from kt_ledger.store.sqlite import SqliteStore, open_store
+from kt_ledger.values import Source
 
 
 def opened(path: Path) -> SqliteStore:
@@ -153,7 +157,7 @@ def test_a_later_schema_is_refused_and_left_as_it_is(path: Path) -> None:
     later.close()
     content = path.read_bytes()
 
-    with pytest.raises(SchemaNewer, match="schema 9999 — wanted 0001 or older"):
+    with pytest.raises(SchemaNewer, match="schema 9999 — wanted 0002 or older"):
         open_store(path, clock=ManualClock())
 
     assert content == path.read_bytes()
@@ -267,3 +271,57 @@ def test_opening_an_up_to_date_ledger_imports_no_migration_tool(path: Path) -> N
     )
 
     assert 0 == done.returncode
+
+
+@pytest.fixture
+def first_ledger(path: Path) -> Path:
+    """A ledger as revision 0001 left it: its own dump, made by that code."""
+    dump = Path(__file__).parents[3] / "fixtures/ledger/0001.sql"
+    with sqlite3.connect(path) as old:
+        old.executescript(dump.read_text())
+    old.close()
+    return path
+
+
+def test_a_first_ledger_is_brought_here_with_all_it_holds(first_ledger: Path) -> None:
+    store = opened(first_ledger)
+
+    row = store.instance("bot")
+    assert row is not None
+    assert ("i1", State.RUNNING, 18001, None, None) == (row.id, row.state, row.port, row.restart, row.memory)
+    assert [State.STARTING, State.RUNNING] == [one.new_state for one in store.transitions("i1")]
+    assert 10 + 2**64 - 1 == store.totals("i1")[Source.ENGINE_OBSERVED].input_tokens
+    assert {"gap": 1} == store.notes("i1").counts
+    assert ["x1", "x2", None] == [usage.key if usage else None for _, usage in store.recent_calls("i1", 9)]
+    assert [] == store.events()
+    store.close()
+
+
+def test_an_old_ledger_goes_on_working_once_it_is_here(first_ledger: Path) -> None:
+    opened(first_ledger).close()
+    store = opened(first_ledger)
+
+    store.set_restart("i1", {"count": 1})
+    seq = store.add_event("note", "i1", {}, 1)
+
+    assert 1 == seq
+    row = store.instance("bot")
+    assert row is not None
+    assert {"count": 1} == row.restart
+    with store.engine.connect() as connection:
+        assert [] == compare_metadata(MigrationContext.configure(connection), schema.metadata)
+    store.close()
+
+
+def test_an_upgrade_that_cannot_be_finished_leaves_the_old_ledger(first_ledger: Path) -> None:
+    with sqlite3.connect(first_ledger) as old:
+        old.execute("CREATE TABLE engine_events (theirs)")
+    old.close()
+
+    with pytest.raises((StoreUnavailable, sa.exc.DatabaseError)):
+        opened(first_ledger)
+
+    with sqlite3.connect(first_ledger) as left:
+        assert ("0001",) == left.execute("SELECT version_num FROM alembic_version").fetchone()
+        assert "restart" not in {row[1] for row in left.execute("PRAGMA table_info(instances)")}
+    left.close()

@@ -25,7 +25,13 @@ def test_the_migrations_end_where_the_tables_say(tmp_path: Path) -> None:
 
     assert [] == differences
     partial = {name for name, sql in made if sql and "WHERE" in sql}
-    assert {"instances_live_name", "runs_unended", "exchanges_in_flight"} == partial
+    assert {
+        "instances_live_name",
+        "runs_unended",
+        "exchanges_in_flight",
+        "exchanges_limited",
+        "engine_events_lasting",
+    } == partial
     store.close()
 
 
