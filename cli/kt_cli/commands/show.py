@@ -62,7 +62,13 @@ def _rows(instance: dict[str, Any]) -> list[tuple[str, str | table.Cell]]:
         ("Cost (estimated)", figures.cost(usage, "cumulative")),
         ("Metering source", str(instance["metering_source"])),
     ]
-    known = (("Run", "run_id"), ("Process", "pid"), ("Port", "port"), ("Agent Home", "agent_home"))
+    known = (
+        ("Run", "run_id"),
+        ("Process", "pid"),
+        ("Port", "port"),
+        ("Agent Home", "agent_home"),
+        ("Memory backing", "memory_backing"),
+    )
     rows += [(title, str(instance[key])) for title, key in known if instance.get(key) is not None]
     rows += machine_figures.rows(instance.get("resources"))
     return [*rows, *machine_figures.limits(instance.get("limits"))]

@@ -23,6 +23,7 @@ from kt_supervisor.engine.control.configuration_routes import ConfigurationRoute
 from kt_supervisor.engine.control.engine_routes import EngineRoutes
 from kt_supervisor.engine.control.fleet_routes import FleetRoutes
 from kt_supervisor.engine.control.log_routes import LogRoutes
+from kt_supervisor.engine.control.memory_routes import MemoryRoutes
 from kt_supervisor.engine.control.server import Control, Group
 from kt_supervisor.engine.fleet import Fleet
 from kt_supervisor.engine.gateway_link import GatewayLink
@@ -148,6 +149,7 @@ class Engine:
             AgentRoutes(self, fleet),
             LogRoutes(self, fleet, parts),
             ConfigurationRoutes(self, fleet, parts),
+            MemoryRoutes(self, fleet, parts),
         )
 
     async def _open(self) -> None:

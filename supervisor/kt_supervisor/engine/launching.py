@@ -15,7 +15,7 @@ from kt_manifest import capability, config_file, inheritance, layers, options, r
 from kt_manifest.layers import Entry
 from kt_manifest.snapshot import ENGINE_OBSERVED, Adapter
 from kt_manifest.value_types import Value
-from kt_supervisor.engine import cgroups, limits, metering, run_environment
+from kt_supervisor.engine import cgroups, limits, memory_folder, metering, run_environment
 from kt_supervisor.engine.metering import Upstream
 from kt_supervisor.engine.problems import Refused
 
@@ -34,6 +34,7 @@ class Plan:
     upstream: Upstream | None
     base_environment: Mapping[str, str] = field(repr=False)
     secret_names: frozenset[str] = frozenset()
+    memory_dir: Path | None = None
     notices: tuple[str, ...] = ()
 
     @property
@@ -75,6 +76,7 @@ def plan(files: StateLayout, row: InstanceRow, *, environment: Mapping[str, str]
     if adapter.start is None:
         raise render.NothingToLaunch(adapter.kind)
     home = files.home(row.name)
+    memory_dir = memory_folder.folder(home, row.memory)
     merged = entries(home)
     given = layers.effective(merged)
     resolved = secrets.resolve_all(given, environment=environment, secrets_file=files.secrets)
@@ -95,7 +97,11 @@ def plan(files: StateLayout, row: InstanceRow, *, environment: Mapping[str, str]
         upstream=provider,
         base_environment=_inherited(environment, values),
         secret_names=secrets.names(given.values()),
-        notices=_keys_left_out(row.name, adapter, values, environment),
+        memory_dir=memory_dir,
+        notices=(
+            *_keys_left_out(row.name, adapter, values, environment),
+            *memory_folder.notices(adapter, memory_dir),
+        ),
     )
 
 
@@ -165,6 +171,7 @@ def program(
         instance_id=row.id,
         run_id=run.id,
         secret_keys=plan.secret_keys,
+        memory_dir=None if plan.memory_dir is None else memory_folder.ensure(plan.home),
     )
     launch = render.render(plan.adapter, plan.values, facts)
     # Last, since the adapter's own variables and settings may not say otherwise: the keeper finds its tree by it.

@@ -33,7 +33,7 @@ class MachineView:
         return document
 
     async def add_to_one(self, document: dict[str, Any], known: Known) -> dict[str, Any]:
-        """Add `resources` (where it runs) and `limits` (where there are any) to the document of `show`."""
+        """Add `resources` (where it runs), `limits` and `memory_backing` (where there are any) to the document of `show`."""
         entry = document["instance"]
         if _is_live(known):
             root = _roots(known)
@@ -41,6 +41,8 @@ class MachineView:
             entry["resources"] = asdict(used[root.run_id])
         if shown := await asyncio.to_thread(self._limits, known):
             entry["limits"] = shown
+        if known.row.memory is not None:
+            entry["memory_backing"] = known.row.memory
         return document
 
     def _limits(self, known: Known) -> dict[str, Any]:
