@@ -30,6 +30,7 @@ AGENT_VERBS = {
     "calls": "kt_cli.commands.calls:calls",
     "logs": "kt_cli.commands.logs:logs",
     "config": "kt_cli.commands.config:config",
+    "memory": "kt_cli.commands.memory:memory",
     "remove": "kt_cli.commands.remove:remove",
 }
 ENGINE_VERBS = {

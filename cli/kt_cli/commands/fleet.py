@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from kt_cli import environment, figures, output, session, table, terminal
+from kt_cli import environment, figures, machine_figures, output, session, table, terminal
 
 TITLES = (
     "Name",
@@ -13,6 +13,7 @@ TITLES = (
     "Restarts",
     "Budget (tok, est.\N{NO-BREAK SPACE}$)",
     "Usage (tok, est.\N{NO-BREAK SPACE}$)",
+    "CPU, memory",
     "Agent Home",
 )
 STATE_COLOURS = {
@@ -43,7 +44,8 @@ EMPTY_FLEET: dict[str, Any] = {
 def show_fleet(*, as_json: bool) -> None:
     """List all agents with their state and usage.
 
-    `—` means not known, `≥` at least: some calls could not be measured.
+    `—` means not known, `≥` at least: some calls could not be measured. CPU is of one core; `p` counts processes, `fd`
+    open descriptors.
 
     \b
     Examples:
@@ -78,5 +80,6 @@ def _row(entry: dict[str, Any], root: str) -> list[str | table.Cell]:
         str(entry["restart_count"]),
         figures.budget(entry.get("budget")),
         figures.usage(entry["usage"], "cumulative"),
+        machine_figures.brief(entry.get("resources")),
         str(entry["agent_home"]).removeprefix(root + "/"),
     ]

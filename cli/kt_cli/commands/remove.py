@@ -7,8 +7,8 @@ from kt_cli import output, session
 
 @click.command()
 @click.argument("name")
-@click.option("--delete", "delete", is_flag=True, help="Delete the Agent Home.")
-@click.option("--retain", "retain", is_flag=True, help="Keep the Agent Home (the default).")
+@click.option("--delete", "delete", is_flag=True, help="Delete the Agent Home, its memory folder included.")
+@click.option("--retain", "retain", is_flag=True, help="Keep the Agent Home and its memory (the default).")
 @click.option("--force", is_flag=True, help="Stop it first where it runs.")
 @output.json_option
 def remove(name: str, *, delete: bool, retain: bool, force: bool, as_json: bool) -> None:

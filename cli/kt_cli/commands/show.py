@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from kt_cli import figures, output, session, table, terminal
+from kt_cli import figures, machine_figures, output, session, table, terminal
 from kt_cli.commands.fleet import STATE_COLOURS
 
 
@@ -62,9 +62,16 @@ def _rows(instance: dict[str, Any]) -> list[tuple[str, str | table.Cell]]:
         ("Cost (estimated)", figures.cost(usage, "cumulative")),
         ("Metering source", str(instance["metering_source"])),
     ]
-    known = (("Run", "run_id"), ("Process", "pid"), ("Port", "port"), ("Agent Home", "agent_home"))
+    known = (
+        ("Run", "run_id"),
+        ("Process", "pid"),
+        ("Port", "port"),
+        ("Agent Home", "agent_home"),
+        ("Memory backing", "memory_backing"),
+    )
     rows += [(title, str(instance[key])) for title, key in known if instance.get(key) is not None]
-    return rows
+    rows += machine_figures.rows(instance.get("resources"))
+    return [*rows, *machine_figures.limits(instance.get("limits"))]
 
 
 def by_source(entry: dict[str, Any]) -> str:

@@ -63,6 +63,7 @@ class CurrentRun:
             cwd=str(cwd),
             interactive=interactive,
             metered=metered,
+            **program.confinement,
         )
         spawn = self._parts.spawner.keeper
         self._keeper = await asyncio.to_thread(spawn, told, log=self.files.keeper_log)

@@ -27,6 +27,7 @@ from kt_supervisor.engine.control.engine_routes import EngineRoutes
 from kt_supervisor.engine.control.event_routes import EventRoutes
 from kt_supervisor.engine.control.fleet_routes import FleetRoutes
 from kt_supervisor.engine.control.log_routes import LogRoutes
+from kt_supervisor.engine.control.memory_routes import MemoryRoutes
 from kt_supervisor.engine.control.server import Control, Group
 from kt_supervisor.engine.fleet import Fleet
 from kt_supervisor.engine.gateway_link import GatewayLink
@@ -159,6 +160,7 @@ class Engine:
             LogRoutes(self, fleet, parts),
             EventRoutes(self, fleet, parts),
             ConfigurationRoutes(self, fleet, parts),
+            MemoryRoutes(self, fleet, parts),
         )
 
     async def _open(self) -> None:

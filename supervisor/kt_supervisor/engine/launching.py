@@ -15,7 +15,7 @@ from kt_manifest import capability, config_file, inheritance, layers, options, r
 from kt_manifest.layers import Entry
 from kt_manifest.snapshot import ENGINE_OBSERVED, Adapter, Template
 from kt_manifest.value_types import Value
-from kt_supervisor.engine import metering, run_environment
+from kt_supervisor.engine import cgroups, limits, memory_folder, metering, run_environment
 from kt_supervisor.engine.metering import Upstream
 from kt_supervisor.engine.problems import Refused
 
@@ -34,6 +34,7 @@ class Plan:
     upstream: Upstream | None
     base_environment: Mapping[str, str] = field(repr=False)
     secret_names: frozenset[str] = frozenset()
+    memory_dir: Path | None = None
     notices: tuple[str, ...] = ()
 
     @property
@@ -50,6 +51,7 @@ class Program:
     argv: tuple[str, ...] = field(repr=False)
     env: dict[str, str] = field(repr=False)
     notices: tuple[str, ...]
+    confinement: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +103,7 @@ def plan(files: StateLayout, row: InstanceRow, *, environment: Mapping[str, str]
     if adapter.start is None:
         raise render.NothingToLaunch(adapter.kind)
     home = files.home(row.name)
+    memory_dir = memory_folder.folder(home, row.memory)
     merged = entries(home)
     given = layers.effective(merged)
     resolved = secrets.resolve_all(given, environment=environment, secrets_file=files.secrets)
@@ -121,7 +124,11 @@ def plan(files: StateLayout, row: InstanceRow, *, environment: Mapping[str, str]
         upstream=provider,
         base_environment=_inherited(environment, values),
         secret_names=secrets.names(given.values()),
-        notices=_keys_left_out(row.name, adapter, values, environment),
+        memory_dir=memory_dir,
+        notices=(
+            *_keys_left_out(row.name, adapter, values, environment),
+            *memory_folder.notices(adapter, memory_dir),
+        ),
     )
 
 
@@ -191,6 +198,7 @@ def program(
         instance_id=row.id,
         run_id=run.id,
         secret_keys=plan.secret_keys,
+        memory_dir=None if plan.memory_dir is None else memory_folder.ensure(plan.home),
     )
     launch = render.render(plan.adapter, plan.values, facts)
     # Last, since the adapter's own variables and settings may not say otherwise: the keeper finds its tree by it.
@@ -207,8 +215,16 @@ def program(
     if files is not None:
         run_environment.store(files, row.id, plan.base_environment, secret_names=plan.secret_names)
     return Program(
-        argv=(executable, *launch.argv[1:]), env=env, notices=(*plan.notices, *launch.notices, *lost)
+        argv=(executable, *launch.argv[1:]),
+        env=env,
+        notices=(*plan.notices, *launch.notices, *lost),
+        confinement=_confinement(plan.values),
     )
+
+
+def _confinement(values: Mapping[str, Value]) -> dict[str, Any]:
+    # The cgroup is worth having without limits, too: a tree can be frozen and killed by it as a whole.
+    return limits.effective(values).for_keeper(cgroups.parent_for_agents().path)
 
 
 def _effective(merged: tuple[Entry, ...]) -> str:

@@ -8,6 +8,7 @@ from kt_supervisor.engine.control.engine_routes import Host
 from kt_supervisor.engine.fleet import Fleet
 from kt_supervisor.engine.following_calls import FollowingCalls, latest_calls
 from kt_supervisor.engine.instance import Instance
+from kt_supervisor.engine.machine_view import MachineView
 from kt_supervisor.engine.parts import Parts
 
 EXCHANGES = 100
@@ -22,6 +23,7 @@ class FleetRoutes:
         self._host = host
         self._fleet = fleet
         self._parts = parts
+        self._machine = MachineView(parts.files)
 
     def routes(self) -> list[web.RouteDef]:
         """Return what is served."""
@@ -44,14 +46,16 @@ class FleetRoutes:
 
     async def _list(self, _: web.Request) -> web.Response:
         everyone = await self._read(None)
-        return web.json_response(views.fleet(everyone, now_ns=self._parts.clock.wall_ns()))
+        document = views.fleet(everyone, now_ns=self._parts.clock.wall_ns())
+        return web.json_response(await self._machine.add_to_all(document, everyone))
 
     async def _usage_of_all(self, _: web.Request) -> web.Response:
         return web.json_response(views.used_by_all(await self._read(None)))
 
     async def _show(self, request: web.Request) -> web.Response:
         [known] = await self._read(requests.name(request))
-        return web.json_response(views.shown(known, now_ns=self._parts.clock.wall_ns()))
+        document = views.shown(known, now_ns=self._parts.clock.wall_ns())
+        return web.json_response(await self._machine.add_to_one(document, known))
 
     async def _usage(self, request: web.Request) -> web.Response:
         [known] = await self._read(requests.name(request))

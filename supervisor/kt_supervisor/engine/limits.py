@@ -1,0 +1,65 @@
+"""What an agent may use of the machine: settings in, what the keeper is told out, and who enforces it. Pure."""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kt_manifest import value_types
+from kt_manifest.value_types import Value
+from kt_supervisor.keeper import specification
+
+MEMORY, CPU, PIDS, NOFILE = "limits.memory", "limits.cpu", "limits.pids", "limits.nofile"
+UNKNOWN = "not enforced: its keeper says nothing about it; it takes effect at the next start"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one agent's processes may use together; `nofile` is for each process. None: unlimited."""
+
+    memory_bytes: int | None = None
+    cpu_cores: float | None = None
+    pids: int | None = None
+    nofile: int | None = None
+
+    def for_keeper(self, cgroup_parent: str | None) -> dict[str, Any]:
+        """Return the arguments of `specification.build` that say this, as far as its keeper understands them."""
+        facts = {name: getattr(self, name) for name in self.__slots__}
+        given = {name: value for name, value in facts.items() if value is not None}
+        known = inspect.signature(specification.build).parameters
+        return {
+            name: value
+            for name, value in (("limits", given), ("cgroup_parent", cgroup_parent))
+            if value and name in known
+        }
+
+
+def effective(values: Mapping[str, Value]) -> Limits:
+    """Return the limits that resolved settings name; they have been checked before."""
+    return Limits(
+        memory_bytes=value_types.bytes_in(str(values[MEMORY])) if MEMORY in values else None,
+        cpu_cores=float(str(values[CPU])) if CPU in values else None,
+        pids=int(str(values[PIDS])) if PIDS in values else None,
+        nofile=int(str(values[NOFILE])) if NOFILE in values else None,
+    )
+
+
+def shown(settings: Mapping[str, Value], record: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:
+    """Return every limit that is set or enforced, for `show`: its value in the settings, and what holds it.
+
+    Args:
+        settings: the instance's settings as they are now.
+        record: `run.json` of the Run under way; None where nothing runs.
+    """
+    recorded = (record or {}).get("limits")
+    enforced = recorded if isinstance(recorded, dict) else {}
+    document: dict[str, dict[str, Any]] = {}
+    for key in (MEMORY, CPU, PIDS, NOFILE):
+        name = key.partition(".")[2]
+        value, how = settings.get(key), enforced.get(name)
+        if value is None and how is None:
+            continue
+        if record is not None and how is None:
+            how = UNKNOWN
+        document[name] = {"value": value, "enforced": how}
+    return document
