@@ -44,13 +44,9 @@ TOP_VERBS = {
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import PackageNotFoundError, version
+        from kt_ledger.version import VERSION
 
-        try:
-            found = version("ktmeter")
-        except PackageNotFoundError:
-            found = "unknown (not installed: run from a checkout)"
-        click.echo(f"kt {found}")
+        click.echo(f"kt {VERSION}")
         ctx.exit()
 
 

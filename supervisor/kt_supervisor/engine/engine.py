@@ -6,10 +6,10 @@ way, ledger, lock. Agents, keepers and gateway outlive it.
 
 import asyncio
 import contextlib
-import importlib.metadata
 import logging
 import os
 import signal
+from collections.abc import Callable
 from typing import Any
 
 from kt_ledger import unix_socket
@@ -17,6 +17,7 @@ from kt_ledger.clock import SystemClock
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import LIVE_STATES
 from kt_ledger.store import StoreUnavailable
+from kt_ledger.version import VERSION
 from kt_supervisor.engine import state_dir, views
 from kt_supervisor.engine.control.agent_routes import AgentRoutes
 from kt_supervisor.engine.control.configuration_routes import ConfigurationRoutes
@@ -74,12 +75,13 @@ class Engine:
         self._adopted = False
         self._ended = asyncio.Event()
 
-    async def run(self) -> None:
-        """Serve until told to stop; call it under the lock."""
+    async def run(self, *, serving: Callable[[], None]) -> None:
+        """Serve until told to stop; call it under the lock. `serving` is called once the socket answers."""
         tasks = self._parts.tasks
         self._files.engine_stopped.unlink(missing_ok=True)
         await self._control.start(unix_socket.bind(self._files.engine_socket))
         state_dir.write_record(self._files, self._record())
+        serving()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._asked_to_end)
@@ -110,7 +112,7 @@ class Engine:
             "schema_version": 1,
             "running": True,
             "pid": os.getpid(),
-            "version": version(),
+            "version": VERSION,
             "state_dir": str(self._files.root),
             "started_at": views.moment(self._started_at_ns),
             "store": "ok" if trouble is None else str(trouble),
@@ -190,12 +192,4 @@ class Engine:
             "start_ticks": proctree.start_ticks(os.getpid()),
             "boot_id": system.boot_id(),
         }
-        return who | {"version": version(), "started_at_ns": self._started_at_ns}
-
-
-def version() -> str:
-    """Return the version of the installed distribution."""
-    try:
-        return importlib.metadata.version("ktmeter")
-    except importlib.metadata.PackageNotFoundError:
-        return "0"
+        return who | {"version": VERSION, "started_at_ns": self._started_at_ns}
