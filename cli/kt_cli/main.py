@@ -34,6 +34,7 @@ ENGINE_VERBS = {
     "start": "kt_cli.commands.engine:start",
     "stop": "kt_cli.commands.engine:stop",
     "status": "kt_cli.commands.engine:status",
+    "upgrade": "kt_cli.commands.engine:upgrade",
 }
 TOP_VERBS = {
     "agent": "kt_cli.main:agent",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kt_client import ignition, place
+from kt_client import ignition, place, upgrading
 from kt_client.errors import USAGE, WrongUse
 from kt_client.wire import Request
 from kt_ledger.layout import StateLayout
@@ -179,6 +179,17 @@ class Verbs[Document, Lines](ABC):
     def engine_stop(self, *, everything: bool = False, timeout_s: float = ENGINE_STOP_TIMEOUT_S) -> Document:
         """Stop the engine, `everything`: all agents and the gateway as well; return once its process ended."""
         return self._work(lambda: ignition.stop(self.files, everything=everything, timeout_s=timeout_s))
+
+    def engine_upgrade(self, *, timeout_s: float = upgrading.HANDOVER_TIMEOUT_S) -> Document:
+        """Replace the engine that runs by the one that this code brings; agents run on.
+
+        `timeout_s` is what the old one has to finish what is under way.
+        """
+        return self._work(lambda: upgrading.upgrade(self.files, timeout_s=timeout_s))
+
+    def doctor(self) -> Document:
+        """Return what the engine finds on this machine; `offline` of the command finds the rest."""
+        return self._ask(Request(method="GET", target="/v1/doctor"))
 
     # -- what a client adds ------------------------------------------------------------------------------------
     @abstractmethod

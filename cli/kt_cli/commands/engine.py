@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from kt_cli import environment, ignition, output, session, table, terminal
+from kt_client import upgrading
 from kt_client.errors import EngineAway
 
 UNTOLD = frozenset({"schema_version", "running"})
@@ -67,6 +68,41 @@ def stop(*, everything: bool, as_json: bool) -> None:
     output.result("Engine stopped, with all agents and the gateway." if everything else "Engine stopped.")
     if not everything:
         output.note("Agents that run go on; any command that needs the engine starts it again.")
+
+
+@click.command()
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0, max=86_400),
+    default=upgrading.HANDOVER_TIMEOUT_S,
+    show_default=True,
+    metavar="SECS",
+    help="How long the old engine may take to finish what is under way.",
+)
+@output.json_option
+def upgrade(*, timeout_s: float, as_json: bool) -> None:
+    """Replace the engine that runs by this kt's own. No agent notices.
+
+    A gateway of another version is followed by a new one; answers under way
+    go on, and no call is refused.
+
+    \b
+    Example:
+      kt engine upgrade
+    """
+    answer = session.client().engine_upgrade(timeout_s=timeout_s)
+    output.notices(answer)
+    if as_json:
+        output.document(answer)
+        return
+    now, old = answer["engine"], answer["replaced"]
+    if old is None:
+        output.result(f"Engine started (pid {now['pid']}, version {now['version']}): none ran.")
+        return
+    output.result(
+        f"Engine replaced: version {old['version']} (pid {old['pid']}) by {now['version']} (pid {now['pid']})."
+    )
 
 
 @click.command()

@@ -18,11 +18,12 @@ from kt_ledger.layout import StateLayout
 from kt_ledger.records import LIVE_STATES
 from kt_ledger.store import StoreUnavailable
 from kt_ledger.version import VERSION
-from kt_supervisor.engine import state_dir, views
+from kt_supervisor.engine import environment, state_dir, views
 from kt_supervisor.engine.control.agent_routes import AgentRoutes
 from kt_supervisor.engine.control.configuration_routes import ConfigurationRoutes
 from kt_supervisor.engine.control.engine_routes import EngineRoutes
 from kt_supervisor.engine.control.fleet_routes import FleetRoutes
+from kt_supervisor.engine.control.gate import Gate
 from kt_supervisor.engine.control.log_routes import LogRoutes
 from kt_supervisor.engine.control.server import Control, Group
 from kt_supervisor.engine.fleet import Fleet
@@ -55,7 +56,12 @@ class Engine:
         journals = Journals(files.gateway, writer=writer, clock=clock, tasks=tasks)
         listeners = Listeners(files, writer=writer)
         self._gateway = GatewayLink(
-            files.gateway, spawner=spawner, journals=journals, on_connected=listeners.restore
+            files.gateway,
+            spawner=spawner,
+            journals=journals,
+            tasks=tasks,
+            on_connected=listeners.restore,
+            may_follow=listeners.may_be_restored,
         )
         listeners.link = self._gateway
         self._files = files
@@ -69,7 +75,9 @@ class Engine:
             journals=journals,
         )
         self._fleet = Fleet(self._parts)
-        self._control = Control(self._groups(), uid=os.geteuid())
+        gate = Gate(files, self._fleet, self._parts)
+        self._control = Control(self._groups(), uid=os.geteuid(), judge=gate)
+        self._handing_over = False
         self._started_at_ns = clock.wall_ns()
         self._tried = asyncio.Event()
         self._adopted = False
@@ -88,7 +96,8 @@ class Engine:
         loop.add_signal_handler(signal.SIGCHLD, self._parts.spawner.reap)
         tasks.start("opening the ledger", self._open())
         await self._ended.wait()
-        self._files.engine_socket.unlink(missing_ok=True)
+        if not self._handing_over:
+            self._files.engine_socket.unlink(missing_ok=True)
         await self._control.stop()
         await tasks.end()
         await self._parts.writer.close()
@@ -114,6 +123,7 @@ class Engine:
             "pid": os.getpid(),
             "version": VERSION,
             "state_dir": str(self._files.root),
+            "service": environment.service(),
             "started_at": views.moment(self._started_at_ns),
             "store": "ok" if trouble is None else str(trouble),
             "gateway": await self._describe_gateway(),
@@ -136,6 +146,16 @@ class Engine:
         except OSError as error:
             # A full disk must not keep the engine from ending; its keepers will then bring it back, as they must.
             logger.error("cannot leave %s: %s", self._files.engine_stopped, error)
+
+    async def hand_over(self, *, within_s: float) -> bool:
+        """Be found by nobody any more and finish what is under way; False where that takes longer than `within_s`.
+
+        Agents, keepers and gateway stay as they are, and no marker is left: were nobody to follow, the keepers would
+        bring an engine back.
+        """
+        self._handing_over = True
+        self._files.engine_socket.unlink(missing_ok=True)
+        return await self._control.finish(within_s=within_s, leaving=1)
 
     def end(self) -> None:
         """Have the engine end."""
@@ -171,15 +191,31 @@ class Engine:
                 await self._parts.journals.fold()
             except (StoreUnavailable, OSError) as error:
                 logger.warning("journals wait: %s", error)
+            await self._keep_the_socket()
             await asyncio.sleep(SWEEP_EVERY_S)
         logger.error("the state directory %s was removed or replaced: this engine ends", self._files.root)
         self.end()
+
+    async def _keep_the_socket(self) -> None:
+        """Have the control socket where it is looked for: whoever tidies folders may have removed it."""
+        if self._handing_over or self._ended.is_set() or self._files.engine_socket.is_socket():
+            return
+        logger.warning("%s was removed: making it again", self._files.engine_socket)
+        try:
+            await self._control.listen(unix_socket.bind(self._files.engine_socket))
+        except OSError as error:
+            logger.error("cannot make %s: %s", self._files.engine_socket, error)
 
     async def _describe_gateway(self) -> dict[str, Any] | None:
         status = await self._gateway.status()
         if status is None:
             return None
-        facts = {"running": True, "pid": status.pid, "incarnation": status.incarnation}
+        facts = {
+            "running": True,
+            "pid": status.pid,
+            "incarnation": status.incarnation,
+            "version": status.version,
+        }
         return facts | {"listeners": len(status.listeners), "journal_healthy": status.journal_healthy}
 
     def _asked_to_end(self) -> None:
