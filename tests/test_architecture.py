@@ -14,7 +14,7 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parent.parent
 ROOMS = {
     name: REPOSITORY / name / f"kt_{name}"
-    for name in ("ledger", "manifest", "roles", "gateway", "addons", "supervisor", "cli")
+    for name in ("ledger", "manifest", "roles", "gateway", "addons", "supervisor", "client", "cli")
 }
 
 ARROWS: dict[str, set[str]] = {
@@ -24,7 +24,8 @@ ARROWS: dict[str, set[str]] = {
     "gateway": {"ledger"},
     "addons": {"gateway", "ledger"},
     "supervisor": {"ledger", "manifest", "roles"},
-    "cli": {"ledger", "manifest", "roles", "gateway", "addons", "supervisor"},
+    "client": {"ledger"},
+    "cli": {"ledger", "manifest", "roles", "gateway", "addons", "supervisor", "client"},
 }
 """Room -> the rooms it may import."""
 
@@ -51,7 +52,7 @@ ONE_FILE = {
     "aiohttp": ("gateway",),
     "psutil": ("supervisor",),
 }
-STANDARD_LIBRARY_ONLY = ("roles/kt_roles/", "supervisor/kt_supervisor/keeper/")
+STANDARD_LIBRARY_ONLY = ("roles/kt_roles/", "supervisor/kt_supervisor/keeper/", "client/kt_client/")
 PURE_LEDGER = "ledger/kt_ledger/"
 TABLES = ("migrations/",)
 """Path parts whose files may be longer than the wall for modules: they are data."""
@@ -124,6 +125,16 @@ def test_some_rooms_need_nothing_installed(path: Path) -> None:
     third_party = {name for name in third_party if not name.startswith("kt_")}
 
     assert third_party <= ({"genai_prices"} if pure_ledger else set())
+
+
+def test_the_client_knows_the_pure_half_of_the_ledger_only() -> None:
+    users = [
+        place(p)
+        for p in ROOMS["client"].rglob("*.py")
+        if any(name.startswith("kt_ledger.store") for name in imports(p))
+    ]
+
+    assert [] == users
 
 
 def test_the_pure_half_of_the_ledger_does_not_know_the_store() -> None:

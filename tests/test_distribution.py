@@ -94,6 +94,15 @@ def test_the_wheel_installs_beside_supervisord_and_runs(wheel: Path, environment
 def test_the_wheel_holds_the_rooms_the_fixtures_and_nothing_else(wheel: Path) -> None:
     tops = {name.partition("/")[0] for name in ZipFile(wheel).namelist()}
 
-    rooms = {"kt_ledger", "kt_manifest", "kt_roles", "kt_gateway", "kt_addons", "kt_supervisor", "kt_cli"}
+    rooms = {
+        "kt_ledger",
+        "kt_manifest",
+        "kt_roles",
+        "kt_gateway",
+        "kt_addons",
+        "kt_supervisor",
+        "kt_client",
+        "kt_cli",
+    }
     assert rooms == {top for top in tops if not top.endswith(".dist-info")}
     assert any(name.startswith("kt_cli/demo/fixtures/wire/") for name in ZipFile(wheel).namelist())

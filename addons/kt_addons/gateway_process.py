@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import errno
 import fcntl
-import importlib.metadata
 import json
 import logging
 import os
@@ -28,6 +27,7 @@ from kt_gateway.lending_server import LendingServer
 from kt_gateway.mitm import mode
 from kt_gateway.mitm.hooks import GatewayStops
 from kt_ledger import clock, durable, ids, layout, lending, messages, unix_socket
+from kt_ledger.version import VERSION
 
 logger = logging.getLogger(__name__)
 
@@ -252,17 +252,9 @@ def bind(port: int) -> socket.socket:
     return endpoint
 
 
-def version() -> str:
-    """Return the version of the installed distribution."""
-    try:
-        return importlib.metadata.version("ktmeter")
-    except importlib.metadata.PackageNotFoundError:
-        return "0"
-
-
 async def serve(state: Path) -> None:
     """Run a gateway for the state directory `state` until it is told to stop. Raises AlreadyRunning."""
-    await Gateway(layout.StateLayout(state).gateway, identity.of_this_process(version=version())).run()
+    await Gateway(layout.StateLayout(state).gateway, identity.of_this_process(version=VERSION)).run()
 
 
 def _json(fields: dict[str, Any]) -> bytes:

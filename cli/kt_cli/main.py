@@ -38,6 +38,7 @@ ENGINE_VERBS = {
     "start": "kt_cli.commands.engine:start",
     "stop": "kt_cli.commands.engine:stop",
     "status": "kt_cli.commands.engine:status",
+    "upgrade": "kt_cli.commands.engine:upgrade",
 }
 TOP_VERBS = {
     "agent": "kt_cli.main:agent",
@@ -49,13 +50,9 @@ TOP_VERBS = {
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import PackageNotFoundError, version
+        from kt_ledger.version import VERSION
 
-        try:
-            found = version("ktmeter")
-        except PackageNotFoundError:
-            found = "unknown (not installed: run from a checkout)"
-        click.echo(f"kt {found}")
+        click.echo(f"kt {VERSION}")
         ctx.exit()
 
 

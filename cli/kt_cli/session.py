@@ -1,39 +1,40 @@
-"""What every verb needs: the engine of this state directory, started when there is something to ask it about.
+"""What every verb needs: a client of this state directory's engine, which starts it where there is something to ask.
 
-A state directory that was never used holds no agent. Reading it therefore starts and makes nothing: the fleet is empty
-and every name is unknown (`docs/decisions/0070`).
+The rules are the library's (`kt_client.asking`); this room adds that a name which no agent can have is refused first.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
-from kt_cli import environment, exit_codes
-from kt_cli.failure import Failure
-from kt_cli.link import ANSWER_TIMEOUT_S, ENGINE_LOST, EngineAway, Link
+from kt_cli import environment
+from kt_cli.link import ANSWER_TIMEOUT_S
+from kt_client import place
+from kt_client.blocking import Client
+from kt_client.wire import Request
 from kt_ledger.layout import StateLayout
 
 
 def is_unused(layout: StateLayout) -> bool:
     """Return whether no engine ever ran here: neither a ledger nor a socket."""
-    return not layout.database.exists() and not layout.engine_socket.exists()
+    return place.is_unused(layout)
+
+
+def client() -> Client:
+    """Return a client of this command's state directory."""
+    return Client(environment.state().root)
+
+
+def client_for(name: str) -> Client:
+    """Return a client to ask about one agent. Raises NameInvalid, exit 2, where no agent can have this name."""
+    from kt_manifest import names
+
+    names.check(name)
+    return client()
 
 
 def ask(method: str, target: str, *, body: Any = None, timeout_s: float | None = ANSWER_TIMEOUT_S) -> Any:
-    """Return the engine's answer, starting the engine where it is away (`Link.ask` has the errors).
-
-    A question that changes nothing is asked again where the engine died over it.
-    """
-    layout = environment.state()
-    link = Link(layout.engine_socket)
-    try:
-        return link.ask(method, target, body=body, timeout_s=timeout_s)
-    except EngineAway:
-        _ignite(layout)
-    except Failure as failure:
-        if method != "GET" or failure.code != ENGINE_LOST:
-            raise
-        _ignite(layout)
-    return link.ask(method, target, body=body, timeout_s=timeout_s)
+    """Return the engine's answer to a call that the library has no verb for, starting the engine where it is away."""
+    return client().perform(Request(method=method, target=target, body=body, timeout_s=timeout_s))
 
 
 def ask_about(
@@ -42,45 +43,20 @@ def ask_about(
     """Return the engine's answer about one agent; `target` is what follows its name.
 
     Raises:
-        Failure: exit 3 in a state directory that was never used; else as `ask`.
+        NotFound: exit 3 in a state directory that was never used; else as the library's verbs.
         NameInvalid: exit 2, where no agent can have this name.
     """
-    _check_known(name)
-    return ask(method, f"/v1/agents/{name}{target}", body=body, timeout_s=timeout_s)
+    path = f"/v1/agents/{name}{target}"
+    request = Request(method=method, target=path, body=body, timeout_s=timeout_s, about=name)
+    return client_for(name).perform(request)
 
 
 def lines_about(name: str, target: str) -> Iterator[Any]:
     """Yield the lines of an NDJSON answer about one agent; errors as `ask_about`."""
-    _check_known(name)
-    yield from lines(f"/v1/agents/{name}{target}")
+    request = Request(method="GET", target=f"/v1/agents/{name}{target}", timeout_s=None, about=name)
+    return client_for(name).lines(request)
 
 
 def lines(target: str) -> Iterator[Any]:
     """Yield the lines of an NDJSON answer, from an engine that is started where it is away."""
-    layout = environment.state()
-    link = Link(layout.engine_socket)
-    if not link.answers():
-        _ignite(layout)
-    yield from link.lines(target)
-
-
-def _check_known(name: str) -> None:
-    from kt_manifest import names
-
-    names.check(name)
-    layout = environment.state()
-    if is_unused(layout):
-        raise Failure(
-            f"no agent named {name!r}: got a state directory that was never used ({layout.root}), wanted one with "
-            f"agents; register it with `kt agent register {name} ...`, or set {environment.STATE_DIR}",
-            exit_code=exit_codes.NOT_FOUND,
-            code="not_found",
-        )
-
-
-def _ignite(layout: StateLayout) -> None:
-    from kt_cli import (
-        ignition,
-    )  # brings subprocess: not on the path of a command that finds its engine running
-
-    ignition.ensure(layout)
+    return client().lines(Request(method="GET", target=target, timeout_s=None))

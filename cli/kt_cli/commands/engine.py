@@ -5,13 +5,9 @@ from typing import Any
 
 import click
 
-from kt_cli import environment, ignition, output, table, terminal
-from kt_cli.link import EngineAway, Link
-from kt_ledger.layout import StateLayout
-
-STOP_TIMEOUT_S = 180.0
-NOT_RUNNING: dict[str, Any] = {"schema_version": 1, "running": False}
-"""What `engine status --json` says, besides the state directory, where there is no engine."""
+from kt_cli import environment, ignition, output, session, table, terminal
+from kt_client import upgrading
+from kt_client.errors import EngineAway
 
 UNTOLD = frozenset({"schema_version", "running"})
 """What the JSON says and the text need not."""
@@ -40,13 +36,11 @@ def start(*, as_json: bool) -> None:
     Example:
       kt engine start
     """
-    layout = environment.state()
-    started = ignition.ensure(layout)
-    answer = {"schema_version": 1, **Link(layout.engine_socket).ask("GET", "/v1/engine"), "running": True}
+    answer = session.client().engine_start()
     if as_json:
-        output.document({**answer, "started": started})
+        output.document(answer)
         return
-    word = "started" if started else "already running"
+    word = "started" if answer["started"] else "already running"
     output.result(f"Engine {word} (pid {answer['pid']}).")
 
 
@@ -61,19 +55,54 @@ def stop(*, everything: bool, as_json: bool) -> None:
       kt engine stop
       kt engine stop --all
     """
-    layout = environment.state()
+    client = session.client()
     try:
-        answer = ignition.extinguish(layout, everything=everything, timeout_s=STOP_TIMEOUT_S)
+        answer = client.engine_stop(everything=everything)
     except EngineAway:
-        _not_running(layout, as_json)
+        _tell_absent(client.engine_status(), as_json)
         return
     output.notices(answer)
     if as_json:
-        output.document({"schema_version": 1, **answer, "running": False})
+        output.document(answer)
         return
     output.result("Engine stopped, with all agents and the gateway." if everything else "Engine stopped.")
     if not everything:
         output.note("Agents that run go on; any command that needs the engine starts it again.")
+
+
+@click.command()
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0, max=86_400),
+    default=upgrading.HANDOVER_TIMEOUT_S,
+    show_default=True,
+    metavar="SECS",
+    help="How long the old engine may take to finish what is under way.",
+)
+@output.json_option
+def upgrade(*, timeout_s: float, as_json: bool) -> None:
+    """Replace the engine that runs by this kt's own. No agent notices.
+
+    A gateway of another version is followed by a new one; answers under way
+    go on, and no call is refused.
+
+    \b
+    Example:
+      kt engine upgrade
+    """
+    answer = session.client().engine_upgrade(timeout_s=timeout_s)
+    output.notices(answer)
+    if as_json:
+        output.document(answer)
+        return
+    now, old = answer["engine"], answer["replaced"]
+    if old is None:
+        output.result(f"Engine started (pid {now['pid']}, version {now['version']}): none ran.")
+        return
+    output.result(
+        f"Engine replaced: version {old['version']} (pid {old['pid']}) by {now['version']} (pid {now['pid']})."
+    )
 
 
 @click.command()
@@ -85,30 +114,28 @@ def status(*, as_json: bool) -> None:
     Example:
       kt engine status --json
     """
-    layout = environment.state()
-    try:
-        answer = Link(layout.engine_socket).ask("GET", "/v1/engine")
-    except EngineAway:
-        _not_running(layout, as_json)
+    known = {"schema_version": 1, "running": True, "state_dir": str(environment.state().root)}
+    answer = {**known, **session.client().engine_status()}
+    if not answer["running"]:
+        _tell_absent(answer, as_json)
         return
     output.notices(answer)
     if as_json:
-        output.document({"schema_version": 1, "running": True, "state_dir": str(layout.root), **answer})
+        output.document(answer)
         return
-    facts = {"state_dir": str(layout.root), **answer}
     rows = [
-        (_title(key), str(value)) for key, value in facts.items() if key not in UNTOLD and _is_plain(value)
+        (_title(key), str(value)) for key, value in answer.items() if key not in UNTOLD and _is_plain(value)
     ]
     output.result("Engine running")
     output.result(table.fields(rows, width=terminal.width()))
 
 
-def _not_running(layout: StateLayout, as_json: bool) -> None:
+def _tell_absent(answer: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        output.document({**NOT_RUNNING, "state_dir": str(layout.root)})
+        output.document(answer)
         return
     output.result("Engine not running.")
-    output.result(f"State directory: {terminal.visible(str(layout.root))}")
+    output.result(f"State directory: {terminal.visible(str(answer['state_dir']))}")
 
 
 def _is_plain(value: Any) -> bool:

@@ -136,6 +136,6 @@ class Fleet:
     def end(self, *, timeout_s: float = 60.0) -> None:
         """Stop agents, gateway and engine; nothing to stop is no error."""
         try:
-            ignition.extinguish(self._layout, everything=True, timeout_s=timeout_s)
+            ignition.stop(self._layout, everything=True, timeout_s=timeout_s)
         except EngineAway:
             return

@@ -9,10 +9,11 @@ import contextlib
 import logging
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from kt_ledger.layout import StateLayout
-from kt_supervisor.engine import environment, state_dir
+from kt_supervisor.engine import detaching, environment, state_dir
 
 logger = logging.getLogger("engine")
 
@@ -25,11 +26,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--state-dir", required=True, type=Path)
     parser.add_argument("--foreground", action="store_true", help="stay in the terminal's session")
     parser.add_argument("--revive", action="store_true", help="end again where it was stopped on purpose")
+    parser.add_argument("--detach", action="store_true", help="fork, and return once the engine serves")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("alembic").setLevel(logging.WARNING)
     os.umask(0o077)
     environment.leave_run(sys.argv if arguments is None else None)
+    announce = detaching.detach() if options.detach else detaching.nobody_waits
     files = StateLayout(options.state_dir.absolute())
     try:
         state_dir.prepare(files.root)
@@ -48,15 +51,15 @@ def main(arguments: list[str] | None = None) -> int:
         with contextlib.suppress(PermissionError):
             os.setsid()  # it leads a group already: started as a session of its own, or by a shell in the foreground
     os.chdir(files.root)
-    return _serve(files, lock)
+    return _serve(files, lock, announce)
 
 
-def _serve(files: StateLayout, lock: int) -> int:
+def _serve(files: StateLayout, lock: int, announce: Callable[[], None]) -> int:
     # Imported once the lock is ours: of fifty that start at once, forty-nine end before this.
     from kt_supervisor.engine.engine import Engine
 
     async def serve() -> None:
-        await Engine(files, lock=lock).run()
+        await Engine(files, lock=lock).run(serving=announce)
 
     try:
         asyncio.run(serve())

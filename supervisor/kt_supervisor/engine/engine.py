@@ -6,11 +6,11 @@ way, ledger, lock. Agents, keepers and gateway outlive it.
 
 import asyncio
 import contextlib
-import importlib.metadata
 import logging
 import os
 import random
 import signal
+from collections.abc import Callable
 from typing import Any
 
 from kt_ledger import unix_socket
@@ -20,12 +20,14 @@ from kt_ledger.layout import StateLayout
 from kt_ledger.messages import Status
 from kt_ledger.records import LIVE_STATES
 from kt_ledger.store import StoreUnavailable
-from kt_supervisor.engine import state_dir, views
+from kt_ledger.version import VERSION
+from kt_supervisor.engine import environment, state_dir, views
 from kt_supervisor.engine.control.agent_routes import AgentRoutes
 from kt_supervisor.engine.control.configuration_routes import ConfigurationRoutes
 from kt_supervisor.engine.control.engine_routes import EngineRoutes
 from kt_supervisor.engine.control.event_routes import EventRoutes
 from kt_supervisor.engine.control.fleet_routes import FleetRoutes
+from kt_supervisor.engine.control.gate import Gate
 from kt_supervisor.engine.control.log_routes import LogRoutes
 from kt_supervisor.engine.control.memory_routes import MemoryRoutes
 from kt_supervisor.engine.control.server import Control, Group
@@ -63,8 +65,10 @@ class Engine:
             files.gateway,
             spawner=spawner,
             journals=journals,
+            tasks=tasks,
             on_connected=listeners.restore,
             on_lost=self._tell_of_gateway,
+            may_follow=listeners.may_be_restored,
         )
         listeners.link = self._gateway
         self._files = files
@@ -79,25 +83,29 @@ class Engine:
             restarting=Restarting(clock=clock, tasks=tasks, chance=random.Random(), guard=Guard()),
         )
         self._fleet = Fleet(self._parts)
-        self._control = Control(self._groups(), uid=os.geteuid())
+        gate = Gate(files, self._fleet, self._parts)
+        self._control = Control(self._groups(), uid=os.geteuid(), judge=gate)
+        self._handing_over = False
         self._started_at_ns = clock.wall_ns()
         self._tried = asyncio.Event()
         self._adopted = False
         self._ended = asyncio.Event()
 
-    async def run(self) -> None:
-        """Serve until told to stop; call it under the lock."""
+    async def run(self, *, serving: Callable[[], None]) -> None:
+        """Serve until told to stop; call it under the lock. `serving` is called once the socket answers."""
         tasks = self._parts.tasks
         self._files.engine_stopped.unlink(missing_ok=True)
         await self._control.start(unix_socket.bind(self._files.engine_socket))
         state_dir.write_record(self._files, self._record())
+        serving()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._asked_to_end)
         loop.add_signal_handler(signal.SIGCHLD, self._parts.spawner.reap)
         tasks.start("opening the ledger", self._open())
         await self._ended.wait()
-        self._files.engine_socket.unlink(missing_ok=True)
+        if not self._handing_over:
+            self._files.engine_socket.unlink(missing_ok=True)
         await self._control.stop()
         await tasks.end()
         await self._parts.writer.close()
@@ -121,8 +129,9 @@ class Engine:
             "schema_version": 1,
             "running": True,
             "pid": os.getpid(),
-            "version": version(),
+            "version": VERSION,
             "state_dir": str(self._files.root),
+            "service": environment.service(),
             "started_at": views.moment(self._started_at_ns),
             "store": "ok" if trouble is None else str(trouble),
             "gateway": await self._describe_gateway(),
@@ -145,6 +154,16 @@ class Engine:
         except OSError as error:
             # A full disk must not keep the engine from ending; its keepers will then bring it back, as they must.
             logger.error("cannot leave %s: %s", self._files.engine_stopped, error)
+
+    async def hand_over(self, *, within_s: float) -> bool:
+        """Be found by nobody any more and finish what is under way; False where that takes longer than `within_s`.
+
+        Agents, keepers and gateway stay as they are, and no marker is left: were nobody to follow, the keepers would
+        bring an engine back.
+        """
+        self._handing_over = True
+        self._files.engine_socket.unlink(missing_ok=True)
+        return await self._control.finish(within_s=within_s, leaving=1)
 
     def end(self) -> None:
         """Have the engine end."""
@@ -182,6 +201,7 @@ class Engine:
                 await self._parts.journals.fold()
             except (StoreUnavailable, OSError) as error:
                 logger.warning("journals wait: %s", error)
+            await self._keep_the_socket()
             await asyncio.sleep(SWEEP_EVERY_S)
         logger.error("the state directory %s was removed or replaced: this engine ends", self._files.root)
         self.end()
@@ -194,11 +214,26 @@ class Engine:
         telling = self._parts.writer.do(lambda store: store.add_event(GATEWAY, None, facts, at_ns))
         self._parts.tasks.start("the event of a gateway", telling)
 
+    async def _keep_the_socket(self) -> None:
+        """Have the control socket where it is looked for: whoever tidies folders may have removed it."""
+        if self._handing_over or self._ended.is_set() or self._files.engine_socket.is_socket():
+            return
+        logger.warning("%s was removed: making it again", self._files.engine_socket)
+        try:
+            await self._control.listen(unix_socket.bind(self._files.engine_socket))
+        except OSError as error:
+            logger.error("cannot make %s: %s", self._files.engine_socket, error)
+
     async def _describe_gateway(self) -> dict[str, Any] | None:
         status = await self._gateway.status()
         if status is None:
             return None
-        facts = {"running": True, "pid": status.pid, "incarnation": status.incarnation}
+        facts = {
+            "running": True,
+            "pid": status.pid,
+            "incarnation": status.incarnation,
+            "version": status.version,
+        }
         return facts | {"listeners": len(status.listeners), "journal_healthy": status.journal_healthy}
 
     def _asked_to_end(self) -> None:
@@ -211,12 +246,4 @@ class Engine:
             "start_ticks": proctree.start_ticks(os.getpid()),
             "boot_id": system.boot_id(),
         }
-        return who | {"version": version(), "started_at_ns": self._started_at_ns}
-
-
-def version() -> str:
-    """Return the version of the installed distribution."""
-    try:
-        return importlib.metadata.version("ktmeter")
-    except importlib.metadata.PackageNotFoundError:
-        return "0"
+        return who | {"version": VERSION, "started_at_ns": self._started_at_ns}

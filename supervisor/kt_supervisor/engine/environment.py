@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 
 GATEWAY = "KT_GATEWAY"
+SERVICE = "KT_SERVICE"
 _KEPT = frozenset(
     {
         "HOME",
@@ -27,6 +28,7 @@ _KEPT = frozenset(
 )
 _KEPT_PREFIXES = ("KT_", "LC_", "COVERAGE_")
 _RUNS_OWN = frozenset({"KT_RUN", "KT_INSTANCE"})
+_NEVER_GIVEN_ON = _RUNS_OWN | {SERVICE}  # an engine that a keeper brings back is no service's
 
 
 def for_our_processes(variables: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -35,13 +37,18 @@ def for_our_processes(variables: Mapping[str, str] | None = None) -> dict[str, s
     return {
         name: value
         for name, value in seen.items()
-        if (name in _KEPT or name.startswith(_KEPT_PREFIXES)) and name not in _RUNS_OWN
+        if (name in _KEPT or name.startswith(_KEPT_PREFIXES)) and name not in _NEVER_GIVEN_ON
     }
 
 
 def gateway_is_external() -> bool:
     """Tell whether somebody else starts the gateway (`KT_GATEWAY=external`): it is waited for, never started."""
     return os.environ.get(GATEWAY) == "external"
+
+
+def service() -> str | None:
+    """Return which service manager runs this engine (`KT_SERVICE`, set by what `kt engine install` writes), if any."""
+    return os.environ.get(SERVICE) or None
 
 
 def leave_run(command: list[str] | None) -> None:

@@ -217,6 +217,12 @@ class Fleet:
             return {"name": name, "state": str(State.STOPPED), "forced": forced}
         raise NoSuchAgent(name)
 
+    def runs_under_way(self) -> list[RunLayout]:
+        """Return the Runs of which something may live; without the ledger, those that nobody saw end."""
+        if self._parts.writer.trouble is not None:
+            return self._live_runs()
+        return [instance.current.files for instance in self._instances.values() if instance.current]
+
     def _live_runs(self) -> list[RunLayout]:
         folders = self._parts.files.runs.iterdir() if self._parts.files.runs.is_dir() else ()
         return [run for folder in folders if not (run := RunLayout(folder)).exit.exists()]

@@ -10,10 +10,11 @@ from collections.abc import Awaitable, Callable
 
 from kt_ledger.layout import GatewayLayout
 from kt_ledger.messages import Status
-from kt_supervisor.engine import environment, state_dir
+from kt_supervisor.engine import environment, state_dir, succession
 from kt_supervisor.engine.gateway_client import GatewayAway, GatewayClient
 from kt_supervisor.engine.journals import Journals
 from kt_supervisor.engine.spawn import Spawner
+from kt_supervisor.engine.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 
@@ -39,14 +40,18 @@ class GatewayLink:
         *,
         spawner: Spawner,
         journals: Journals,
+        tasks: Tasks,
         on_connected: Connected,
+        may_follow: Callable[[], bool],
         on_lost: Lost = lambda _what, _status: None,
     ) -> None:
         self._files = files
         self._spawner = spawner
         self._journals = journals
+        self._tasks = tasks
         self._on_connected = on_connected
         self._on_lost = on_lost
+        self._may_follow = may_follow
         self._external = environment.gateway_is_external()
         self._needed = asyncio.Event()
         self._up = asyncio.Event()
@@ -135,8 +140,9 @@ class GatewayLink:
                 self._client = client
                 self._up.set()
                 logger.info("gateway %s is there (process %s)", status.incarnation, status.pid)
-                async for _ in client.progress():
-                    self._journals.poke()
+                await self._progress(client, status)
+        except TimeoutError:
+            return True  # it drains, and the next one may begin
         except GatewayAway:
             if self._client is None:
                 return False
@@ -148,6 +154,24 @@ class GatewayLink:
             logger.warning("the gateway is gone")
             self._on_lost("gone", self._last)
         return came
+
+    async def _progress(self, client: GatewayClient, status: Status) -> None:
+        """Return when the gateway has ended. Raises TimeoutError where another one follows it."""
+        following = None
+        try:
+            async with asyncio.timeout(None) as leaving:
+                if succession.is_other(status) and not self._external:
+                    following = self._tasks.start("the next gateway", self._make_way(status, leaving))
+                async for _ in client.progress():
+                    self._journals.poke()
+        finally:
+            if following is not None:
+                following.cancel()
+
+    async def _make_way(self, status: Status, leaving: asyncio.Timeout) -> None:
+        """Have another gateway follow this one, of another version, and let go of it."""
+        await succession.make_way(self._files, status, may=self._may_follow, tasks=self._tasks)
+        leaving.reschedule(asyncio.get_running_loop().time())
 
     async def _start_one(self, pause_s: float) -> None:
         """Start a gateway where nobody has one, and wait until its socket answers or it has ended."""

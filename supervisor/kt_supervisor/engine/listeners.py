@@ -38,6 +38,7 @@ class Listeners:
         self._writer = writer
         self._wishes: dict[str, Wish] = {}
         self._left_alone: set[str] = set()
+        self._kept_by_the_gateway: set[str] = set()  # live Runs whose provider's key this engine never had
         self.link: GatewayLink  # set by whoever composes the two
         self.notices: dict[str, list[str]] = {}
 
@@ -55,6 +56,7 @@ class Listeners:
         """
         client = await self.link.client()
         wanted = self._listener(row, upstream, run)
+        self._kept_by_the_gateway.discard(row.id)
         notices = self.notices.pop(row.id, [])
         if wanted.port:
             try:
@@ -77,8 +79,14 @@ class Listeners:
         if upstream.key_missing:
             # Without the key the agent's own header, which holds its token, would reach the provider.
             wanted = replace(wanted, grants=())
+            if run is not None:
+                self._kept_by_the_gateway.add(row.id)
         self._wishes[row.id] = Wish(wanted, doubtful=run is not None)
         self.link.need()
+
+    def may_be_restored(self) -> bool:
+        """Tell whether another gateway could be given all that the one that is there knows."""
+        return not self._kept_by_the_gateway and not self._left_alone
 
     def leave_alone(self, instance_id: str) -> None:
         """Neither change nor remove what the gateway has for an instance, until something else is wanted."""
@@ -87,6 +95,7 @@ class Listeners:
     async def withdraw(self, instance_id: str) -> None:
         """Let nobody call any more; the listener stays. A gateway that is away is told when it comes."""
         wish = self._wishes.get(instance_id)
+        self._kept_by_the_gateway.discard(instance_id)
         if wish is None:
             return
         closed = replace(wish.listener, grants=(), borrow_from=None, upstream_api_key=None, hold_s=None)
@@ -119,6 +128,7 @@ class Listeners:
 
     async def drop(self, instance_id: str) -> None:
         """Want no listener any more."""
+        self._kept_by_the_gateway.discard(instance_id)
         if self._wishes.pop(instance_id, None) and (client := self.link.here):
             try:
                 await client.delete(instance_id)

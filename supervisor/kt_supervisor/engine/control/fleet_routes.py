@@ -1,9 +1,11 @@
 """What is known: registrations, states, usage, calls. Reading only, but for registration and removal."""
 
+import asyncio
+
 from aiohttp import web
 
 from kt_supervisor.engine import exchange_view, views
-from kt_supervisor.engine.control import requests, streams
+from kt_supervisor.engine.control import registration, requests, streams
 from kt_supervisor.engine.control.engine_routes import Host
 from kt_supervisor.engine.fleet import Fleet
 from kt_supervisor.engine.following_calls import FollowingCalls, latest_calls
@@ -41,7 +43,8 @@ class FleetRoutes:
     async def _register(self, request: web.Request) -> web.Response:
         body = await requests.body(request)
         await self._host.ready()
-        answer = await self._fleet.register(requests.text(body, "name"), requests.text(body, "adapter"))
+        adapter = await asyncio.to_thread(registration.snapshot, body)
+        answer = await self._fleet.register(requests.text(body, "name"), adapter)
         return web.json_response(answer, status=201)
 
     async def _list(self, _: web.Request) -> web.Response:

@@ -7,9 +7,9 @@ from typing import Any
 import psutil
 import pytest
 
-from kt_cli import ignition
-from kt_cli.failure import Failure
-from kt_cli.link import Link
+from kt_client import ignition
+from kt_client.errors import KtError
+from kt_client.link import Link
 from kt_ledger.layout import StateLayout
 
 AT_ONCE = 50
@@ -82,7 +82,7 @@ def test_an_engine_that_does_not_start_tells_why(tmp_path: Path) -> None:
     (state / "engine.lock").mkdir(parents=True)
     layout = StateLayout(state)
 
-    with pytest.raises(Failure, match="the engine did not start") as caught:
+    with pytest.raises(KtError, match="the engine did not start") as caught:
         ignition.ensure(layout)
 
     assert 1 == caught.value.exit_code
@@ -92,7 +92,7 @@ def test_an_engine_that_does_not_start_tells_why(tmp_path: Path) -> None:
 def test_a_state_directory_that_cannot_be_made_is_said_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(Failure, match="cannot use the state directory"):
+    with pytest.raises(KtError, match="cannot use the state directory"):
         ignition.ensure(StateLayout(tmp_path / "file" / "state"))
 
 

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from kt_cli.failure import Failure
-from kt_cli.link import EngineAway, Link
+from kt_client.errors import EngineAway, KtError
+from kt_client.link import Link
 
 
 def test_nobody_at_the_socket_is_not_an_error_of_the_user(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_a_body_goes_out_as_json_with_its_length(script: Any, kt: Any) -> None:
 def test_a_refusal_carries_its_exit_code(script: Any, kt: Any) -> None:
     script.answer_json(409, {"error": {"code": "wrong_state", "exit_code": 4, "message": "got running"}})
 
-    with pytest.raises(Failure, match="got running") as caught:
+    with pytest.raises(KtError, match="got running") as caught:
         Link(kt.state / "engine.sock").ask("GET", "/v1/agents")
 
     assert (caught.value.exit_code, caught.value.code) == (4, "wrong_state")
@@ -67,14 +67,14 @@ def test_a_refusal_carries_its_exit_code(script: Any, kt: Any) -> None:
 def test_an_answer_that_is_cut_or_garbled_is_said_so(script: Any, kt: Any, pieces: list[bytes]) -> None:
     script.answer(*pieces)
 
-    with pytest.raises(Failure, match="went away in mid-answer") as caught:
+    with pytest.raises(KtError, match="went away in mid-answer") as caught:
         Link(kt.state / "engine.sock").ask("GET", "/v1/agents")
 
     assert 1 == caught.value.exit_code
 
 
 def test_an_engine_that_hangs_is_not_waited_for_for_ever(script: Any, kt: Any) -> None:
-    with pytest.raises(Failure, match="did not answer in time"):
+    with pytest.raises(KtError, match="did not answer in time"):
         Link(kt.state / "engine.sock").ask("GET", "/v1/agents", timeout_s=0.05)
 
 
