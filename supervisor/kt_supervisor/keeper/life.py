@@ -5,21 +5,23 @@ agent: SIGTERM means stop with the default window, SIGINT and SIGHUP mean nothin
 """
 
 import os
-import signal
 import socket
 from collections.abc import Callable
 
 from kt_supervisor.keeper import (
-    PROTOCOL,
     capture,
+    commands,
+    freeze,
+    limits,
     listener,
     loop,
     places,
     proctree,
     records,
+    requests,
     spawn,
+    stdin,
     stop,
-    system,
 )
 from kt_supervisor.keeper.specification import Specification
 
@@ -67,11 +69,17 @@ class Life:
         self._umask = umask
         self._notes = notes
         self._announce = announce
+        self.input = stdin.Input()
         self._tree = proctree.Tree()
-        self._ladder = stop.Ladder(events, self._tree, done=self._emptied)
+        self.freezer = freeze.Freezer(events, self._tree, note=notes.add)
+        self.commands = commands.Commands(events, spec, umask=umask, apart=self._tree.apart, note=notes.add)
+        self._ladder = stop.Ladder(
+            events, self._tree, freezer=self.freezer, beside=self.commands, done=self._emptied
+        )
         self._child: spawn.Child | None = None
         self._borrowing: listener.Borrowing | None = None
-        self._stdin: int | None = None
+        self._enforced: dict[str, str] = {}
+        self._oom_kills: int | None = None
         self._spawn_error: str | None = None
         self._stop_asked = False
         self._ended_at_ns: int | None = None
@@ -87,8 +95,8 @@ class Life:
             self._loop, self._spec.lend_from, self._spec.instance_id, done=self._borrowed, failed=self._fail
         )
 
-    def stop(self, timeout_s: float) -> None:
-        """Empty the tree: TERM, at most `timeout_s` of patience, KILL. Again with less: the earlier end counts."""
+    def stop(self, timeout_s: float, *, command: requests.Command | None = None) -> None:
+        """Empty the tree: `command`, TERM, at most `timeout_s` of patience, KILL; again: the earlier end counts."""
         if self.phase == EXITED:
             return
         self._stop_asked = True
@@ -98,7 +106,24 @@ class Life:
             self._spawn_error = "stopped before it was started"
         if self.phase != STOPPING:
             self._become("stop")
-        self._ladder.descend(timeout_s)
+        self._ladder.descend(timeout_s, command=None if command is None else self._stop_command(command))
+
+    def pause(self) -> str:
+        """Freeze the tree; return how.
+
+        Raises:
+            RequestInvalid: there is no running agent.
+            NotFrozen: not all of it stands still; it is tried again every second.
+        """
+        if self.phase != RUNNING:
+            raise requests.RequestInvalid(f"the Run is {self.phase}, wanted running; only that can be paused")
+        return self.freezer.hold(freeze.OPERATOR)
+
+    def run(self, command: requests.Command, *, timeout_s: float, done: Callable[[Record], None]) -> None:
+        """Run a command beside the agent. Raises RequestInvalid."""
+        if self.phase == STOPPING:
+            raise requests.RequestInvalid("the Run is stopping, wanted running or exited; wait for its end")
+        self.commands.start(command, timeout_s=timeout_s, done=done)
 
     def pipes(self) -> dict[str, int]:
         """Return the read ends of the agent's streams that are still open, by name."""
@@ -107,7 +132,7 @@ class Life:
 
     def children_changed(self) -> None:
         """Reap; the agent's own end is the end of the Run."""
-        self._tree.reap(self.agent_pid)
+        self.commands.reaped(self._tree.reap(self.agent_pid))
         if self._ended_at_ns is None and self.agent_pid in self._tree.statuses:
             self._ended_at_ns = loop.wall_ns()
             self._announce({"event": "agent_exited"})
@@ -122,6 +147,20 @@ class Life:
             copied=lambda: self._announce({"event": "output"}),
             note=lambda text: self._notes.add(f"{stream}: {text}"),
         )
+
+    def _stop_command(self, command: requests.Command) -> Callable[[float, Callable[[bool], None]], None]:
+        def start(timeout_s: float, over: Callable[[bool], None]) -> None:
+            def done(told: Record) -> None:
+                self._notes.add(f"the stop command ended: code {told['code']}, {told['error'] or 'no error'}")
+                over(told["code"] == 0)
+
+            try:
+                self.commands.start(command, timeout_s=timeout_s, done=done)
+            except requests.RequestInvalid as error:
+                self._notes.add(str(error))
+                over(False)
+
+        return start
 
     def _become(self, event: str) -> None:
         self.phase = TABLE[self.phase, event]
@@ -147,6 +186,7 @@ class Life:
             return
         self.agent_pid = child.pid
         try:
+            self._tree.leaf, self._enforced = limits.enforce(self._spec, child.pid, note=self._notes.add)
             records.replace(places.RUN, self._record(child.pid))
         except OSError as error:
             child.abandon()
@@ -162,12 +202,7 @@ class Life:
         self._loop.watch(child.verdict, self._judged)
 
     def _open_stdin(self) -> int:
-        if not self._spec.interactive:
-            return os.open(os.devnull, os.O_RDONLY)
-        os.mkfifo(places.STDIN, 0o600)
-        # Both ends stay open here: a writer that leaves is no end of file, and neither open() waits.
-        self._stdin = os.open(places.STDIN, os.O_RDWR | os.O_NONBLOCK)
-        return os.open(places.STDIN, os.O_RDONLY)
+        return self.input.make() if self._spec.interactive else os.open(os.devnull, os.O_RDONLY)
 
     def _judged(self, _events: int) -> None:
         child = self._child
@@ -211,6 +246,11 @@ class Life:
             return
         for copier in self._copiers.values():
             copier.close()
+        leaf = self._tree.leaf
+        if leaf is not None:
+            self._oom_kills = leaf.out_of_memory_kills()
+            if not leaf.remove():
+                self._notes.add(f"{leaf.path} could not be removed: something still lives there")
         self._write_exit()
 
     def _write_exit(self) -> None:
@@ -224,33 +264,25 @@ class Life:
                 return
         self.exit = record
         self._become("recorded")
-        if self._stdin is not None:
-            os.close(self._stdin)
+        self.input.close()
         self._announce({"event": "exited", **record})
 
     def _record(self, agent_pid: int) -> Record:
+        leaf = self._tree.leaf
         return {
-            "protocol": PROTOCOL,
-            "run_id": self._spec.run_id,
-            "instance_id": self._spec.instance_id,
-            "keeper_pid": os.getpid(),
-            "keeper_start_ticks": proctree.start_ticks(os.getpid()),
-            "agent_pid": agent_pid,
-            "agent_start_ticks": proctree.start_ticks(agent_pid),
-            "pgid": agent_pid,
-            "boot_id": system.boot_id(),
+            **records.identity(self._spec.run_id, self._spec.instance_id, agent_pid),
             "started_at_ns": loop.wall_ns(),
+            "limits": self._enforced,
+            "cgroup": None if leaf is None else leaf.path,
         }
 
     def _exit_record(self) -> Record:
         status = None if self.agent_pid is None else self._tree.statuses.get(self.agent_pid)
-        code = None if status is None or self._spawn_error else os.waitstatus_to_exitcode(status)
         return {
-            "protocol": PROTOCOL,
-            "run_id": self._spec.run_id,
-            "code": None if code is None or code < 0 else code,
-            "signal": None if code is None or code >= 0 else -code,
-            "spawn_error": self._spawn_error,
+            **records.outcome(self._spec.run_id, status, spawn_error=self._spawn_error),
+            "code_unknown": None,
+            "oom_killed": None if self._oom_kills is None else self._oom_kills > 0,
+            "gaps": [],
             "stop_asked": self._stop_asked,
             "forced": self._ladder.forced,
             "survivors": self._ladder.survivors,
@@ -258,33 +290,3 @@ class Life:
             "out": self._copiers["out"].position(),
             "err": self._copiers["err"].position(),
         }
-
-
-def watch_signals(events: loop.Loop, life: Life) -> None:
-    """Turn SIGCHLD into a look at the children and SIGTERM into a stop; nothing else may end the keeper."""
-    ours, theirs = os.pipe()
-    os.set_blocking(ours, False)
-    os.set_blocking(theirs, False)
-    signal.set_wakeup_fd(theirs, warn_on_full_buffer=False)
-    for number in (signal.SIGCHLD, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
-    for number in (
-        signal.SIGINT,
-        signal.SIGHUP,
-        signal.SIGQUIT,
-        signal.SIGUSR1,
-        signal.SIGUSR2,
-        signal.SIGALRM,
-    ):
-        signal.signal(number, signal.SIG_IGN)
-
-    def ready(_events: int) -> None:
-        try:
-            arrived = os.read(ours, 4096)
-        except BlockingIOError:
-            return
-        if signal.SIGTERM in arrived:
-            life.stop(DEFAULT_WINDOW_S)
-        life.children_changed()
-
-    events.watch(ours, ready)

@@ -200,3 +200,18 @@ def doomed() -> Iterator[Callable[[int], int]]:
     for pid in pids:
         if alive(pid):
             os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def cgroup_parent() -> Iterator[Path]:
+    """Make a cgroup (v2) to work in, where root may; ask for it before `start`, so that it goes last."""
+    mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+    roots = [Path(mount[1]) for mount in mounts if mount[2] == "cgroup2"]
+    parent = roots[0] / f"kt-test-{os.getpid()}" if roots else Path("/nowhere/kt")
+    try:
+        parent.mkdir()
+    except OSError as error:
+        pytest.skip(f"no cgroup v2 can be made here: {error}")
+    yield parent
+    until(lambda: not list(parent.glob("kt-*")))
+    parent.rmdir()
