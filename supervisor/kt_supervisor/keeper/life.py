@@ -11,6 +11,7 @@ from collections.abc import Callable
 from kt_supervisor.keeper import (
     capture,
     commands,
+    floor,
     freeze,
     limits,
     listener,
@@ -83,7 +84,14 @@ class Life:
         self._spawn_error: str | None = None
         self._stop_asked = False
         self._ended_at_ns: int | None = None
-        self._copiers = {stream: self._copier(stream) for stream in ("out", "err")}
+        self.floor = floor.Floor(events, spec.free_floor_bytes, changed=self._disk)
+        self.output = capture.Output(
+            events,
+            limit_bytes=spec.segment_limit_bytes,
+            low=self.floor,
+            copied=lambda: announce({"event": "output"}),
+            note=notes.add,
+        )
 
     def begin(self) -> None:
         """Borrow the listening socket if there is one to borrow, then spawn."""
@@ -125,11 +133,6 @@ class Life:
             raise requests.RequestInvalid("the Run is stopping, wanted running or exited; wait for its end")
         self.commands.start(command, timeout_s=timeout_s, done=done)
 
-    def pipes(self) -> dict[str, int]:
-        """Return the read ends of the agent's streams that are still open, by name."""
-        found = ((stream, copier.pipe()) for stream, copier in self._copiers.items())
-        return {stream: pipe for stream, pipe in found if pipe is not None}
-
     def children_changed(self) -> None:
         """Reap; the agent's own end is the end of the Run."""
         self.commands.reaped(self._tree.reap(self.agent_pid))
@@ -139,14 +142,6 @@ class Life:
             if self._child is None and self.phase in (SPAWNING, RUNNING):
                 self._sweep()
         self._ladder.changed()
-
-    def _copier(self, stream: str) -> capture.Copier:
-        return capture.Copier(
-            self._loop,
-            capture.Segments(stream, limit_bytes=self._spec.segment_limit_bytes),
-            copied=lambda: self._announce({"event": "output"}),
-            note=lambda text: self._notes.add(f"{stream}: {text}"),
-        )
 
     def _stop_command(self, command: requests.Command) -> Callable[[float, Callable[[bool], None]], None]:
         def start(timeout_s: float, over: Callable[[bool], None]) -> None:
@@ -164,6 +159,22 @@ class Life:
 
     def _become(self, event: str) -> None:
         self.phase = TABLE[self.phase, event]
+        if self.phase == STOPPING:
+            self.floor.lift()
+
+    def _disk(self, low: bool) -> None:
+        self.output.hold(low)
+        self._notes.add(f"the disk is {'low, the agent waits' if low else 'no longer low'}")
+        if self.phase != RUNNING:
+            return
+        if not low:
+            self.freezer.release(freeze.DISK)
+        else:
+            try:
+                self.freezer.hold(freeze.DISK)
+            except freeze.NotFrozen as error:
+                self._notes.add(str(error))
+        self._announce({"event": "disk_low" if low else "disk_ok"})
 
     def _borrowed(self, listening: socket.socket, lender: socket.socket) -> None:
         self._borrowing = None
@@ -196,8 +207,7 @@ class Life:
             return
         self._child = child
         child.release()
-        self._copiers["out"].start(child.out)
-        self._copiers["err"].start(child.err)
+        self.output.start(out=child.out, err=child.err)
         os.set_blocking(child.verdict, False)
         self._loop.watch(child.verdict, self._judged)
 
@@ -220,6 +230,8 @@ class Life:
         elif self.phase == SPAWNING:
             self._become("started")
             self._announce({"event": "started"})
+            if self.floor.low:
+                self._disk(True)
         if verdict or self._ended_at_ns is not None:
             self._sweep()
 
@@ -240,12 +252,10 @@ class Life:
         """The tree is empty, or its survivors are named: take the last words, then write down how it ended."""
         if self._child is not None:
             self._judged(loop.READ)
-        drained = [copier.drain(_LAST_DRAIN_BYTES) for copier in self._copiers.values()]
-        if not all(drained) and not records.folder_gone():
+        if not self.output.drain(_LAST_DRAIN_BYTES) and not records.folder_gone():
             self._loop.after(_RETRY_S, self._emptied)
             return
-        for copier in self._copiers.values():
-            copier.close()
+        self.output.close()
         leaf = self._tree.leaf
         if leaf is not None:
             self._oom_kills = leaf.out_of_memory_kills()
@@ -287,6 +297,5 @@ class Life:
             "forced": self._ladder.forced,
             "survivors": self._ladder.survivors,
             "ended_at_ns": self._ended_at_ns or loop.wall_ns(),
-            "out": self._copiers["out"].position(),
-            "err": self._copiers["err"].position(),
+            **self.output.positions(),
         }

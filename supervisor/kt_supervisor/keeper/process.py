@@ -90,6 +90,7 @@ class Keeper:
             "agent_pid": self._life.agent_pid,
             "phase": self._life.phase,
             "paused": freeze.OPERATOR in self._life.freezer.reasons,
+            "disk_low": self._life.floor.low,
             "stdin": self._life.input.state,
         }
         if self._life.exit is not None:
@@ -156,7 +157,7 @@ class Keeper:
             connection.close()
 
     def _spares(self, connection: control.Connection, _request: Record) -> None:
-        pipes = self._life.pipes()
+        pipes = self._life.output.pipes()
         try:
             connection.send_descriptors({"ok": True, "streams": list(pipes)}, list(pipes.values()))
         except OSError:

@@ -39,6 +39,7 @@ def test_status_names_everybody(run: conftest.Run) -> None:
         "agent_pid": run.agent_pid(),
         "phase": "running",
         "paused": False,
+        "disk_low": False,
         "stdin": "none",
     }
 
