@@ -171,6 +171,22 @@ class Output:
             if pipe is not None:
                 self._copiers[name].start(pipe)
 
+    def go_on(self, pipes: dict[str, int | None]) -> None:
+        """Copy these read ends behind what another keeper has copied."""
+        for segments in self.segments.values():
+            segments.resume()
+            try:
+                segments.open()
+            except OSError:
+                pass  # the first byte tries again
+        self.start(**pipes)
+
+    def gaps(self) -> list[str]:
+        """Return what an earlier keeper may have lost when it was killed."""
+        # The same disk and kernel: what cannot be spliced now could not be then.
+        lossy = [name for name, segments in self.segments.items() if not segments.spliced]
+        return [f"{name}: up to 64 KiB may have been in the hand of the killed keeper" for name in lossy]
+
     def hold(self, on: bool) -> None:
         """Stop or go on reading the pipes."""
         for copier in self._copiers.values():

@@ -5,12 +5,12 @@ agent: SIGTERM means stop with the default window, SIGINT and SIGHUP mean nothin
 """
 
 import os
-import socket
 from collections.abc import Callable
 
 from kt_supervisor.keeper import (
     capture,
     commands,
+    ending,
     floor,
     freeze,
     limits,
@@ -23,12 +23,14 @@ from kt_supervisor.keeper import (
     spawn,
     stdin,
     stop,
+    takeover,
 )
-from kt_supervisor.keeper.specification import Specification
+from kt_supervisor.keeper.specification import Specification, Takeover
 
 BORROWING, SPAWNING, RUNNING, STOPPING, EXITED = "borrowing", "spawning", "running", "stopping", "exited"
 TABLE: dict[tuple[str, str], str] = {
     (BORROWING, "borrowed"): SPAWNING,
+    (BORROWING, "taken over"): RUNNING,
     (BORROWING, "failed"): STOPPING,
     (BORROWING, "stop"): STOPPING,
     (SPAWNING, "started"): RUNNING,
@@ -41,8 +43,6 @@ TABLE: dict[tuple[str, str], str] = {
 }
 
 DEFAULT_WINDOW_S = 10.0
-_RETRY_S = 0.25
-_LAST_DRAIN_BYTES = 4 * 1024 * 1024
 
 Record = dict[str, object]
 
@@ -63,13 +63,13 @@ class Life:
         self.phase = BORROWING
         self.agent_pid: int | None = None
         self.exit: Record | None = None
-        self.kept: listener.Kept | None = None
         self._loop = events
         self._spec = spec
         self._lock = lock
         self._umask = umask
         self._notes = notes
         self._announce = announce
+        self.lending = listener.Lending(events, spec, note=notes.add)
         self.input = stdin.Input()
         self._tree = proctree.Tree()
         self.freezer = freeze.Freezer(events, self._tree, note=notes.add)
@@ -78,9 +78,9 @@ class Life:
             events, self._tree, freezer=self.freezer, beside=self.commands, done=self._emptied
         )
         self._child: spawn.Child | None = None
-        self._borrowing: listener.Borrowing | None = None
         self._enforced: dict[str, str] = {}
-        self._oom_kills: int | None = None
+        self._code_unknown: str | None = None
+        self._gaps: list[str] = []
         self._spawn_error: str | None = None
         self._stop_asked = False
         self._ended_at_ns: int | None = None
@@ -92,29 +92,33 @@ class Life:
             copied=lambda: announce({"event": "output"}),
             note=notes.add,
         )
+        self._ending = ending.Ending(
+            events,
+            output=self.output,
+            tree=self._tree,
+            note=notes.add,
+            facts=self._facts,
+            over=self._recorded,
+        )
 
     def begin(self) -> None:
-        """Borrow the listening socket if there is one to borrow, then spawn."""
-        if self._spec.lend_from is None:
-            self._become("borrowed")
-            self._spawn()
+        """Borrow the listening socket if there is one to borrow, then spawn; or take over what lives already."""
+        if self._spec.takeover is not None:
+            self._take_over(self._spec.takeover)
             return
-        self._borrowing = listener.Borrowing(
-            self._loop, self._spec.lend_from, self._spec.instance_id, done=self._borrowed, failed=self._fail
-        )
+        self.lending.borrow(done=self._borrowed, failed=self._fail)
 
     def stop(self, timeout_s: float, *, command: requests.Command | None = None) -> None:
         """Empty the tree: `command`, TERM, at most `timeout_s` of patience, KILL; again: the earlier end counts."""
         if self.phase == EXITED:
             return
         self._stop_asked = True
-        if self._borrowing is not None:
-            self._borrowing.cancel()
-            self._borrowing = None
+        if self.phase == BORROWING:
             self._spawn_error = "stopped before it was started"
         if self.phase != STOPPING:
             self._become("stop")
-        self._ladder.descend(timeout_s, command=None if command is None else self._stop_command(command))
+        first = None if command is None else stop.by_command(self.commands, command, note=self._notes.add)
+        self._ladder.descend(timeout_s, command=first)
 
     def pause(self) -> str:
         """Freeze the tree; return how.
@@ -137,30 +141,20 @@ class Life:
         """Reap; the agent's own end is the end of the Run."""
         self.commands.reaped(self._tree.reap(self.agent_pid))
         if self._ended_at_ns is None and self.agent_pid in self._tree.statuses:
-            self._ended_at_ns = loop.wall_ns()
-            self._announce({"event": "agent_exited"})
-            if self._child is None and self.phase in (SPAWNING, RUNNING):
-                self._sweep()
+            self._ended()
         self._ladder.changed()
 
-    def _stop_command(self, command: requests.Command) -> Callable[[float, Callable[[bool], None]], None]:
-        def start(timeout_s: float, over: Callable[[bool], None]) -> None:
-            def done(told: Record) -> None:
-                self._notes.add(f"the stop command ended: code {told['code']}, {told['error'] or 'no error'}")
-                over(told["code"] == 0)
-
-            try:
-                self.commands.start(command, timeout_s=timeout_s, done=done)
-            except requests.RequestInvalid as error:
-                self._notes.add(str(error))
-                over(False)
-
-        return start
+    def _ended(self) -> None:
+        self._ended_at_ns = loop.wall_ns()
+        self._announce({"event": "agent_exited"})
+        if self._child is None and self.phase in (SPAWNING, RUNNING):
+            self._sweep()
 
     def _become(self, event: str) -> None:
         self.phase = TABLE[self.phase, event]
         if self.phase == STOPPING:
             self.floor.lift()
+            self.lending.cancel()
 
     def _disk(self, low: bool) -> None:
         self.output.hold(low)
@@ -176,12 +170,7 @@ class Life:
                 self._notes.add(str(error))
         self._announce({"event": "disk_low" if low else "disk_ok"})
 
-    def _borrowed(self, listening: socket.socket, lender: socket.socket) -> None:
-        self._borrowing = None
-        self.kept = listener.Kept(
-            self._loop, listening, grace_s=self._spec.gateway_grace_s, note=self._notes.add
-        )
-        self.kept.used_by_lender(lender)
+    def _borrowed(self) -> None:
         self._become("borrowed")
         self._spawn()
 
@@ -193,15 +182,19 @@ class Life:
             finally:
                 os.close(stdin)
         except OSError as error:
-            self._fail(f"{self._spec.argv[0]}: could not be started: {error}")
+            self._fail_aloud(f"{self._spec.argv[0]}: could not be started: {error}")
             return
         self.agent_pid = child.pid
         try:
             self._tree.leaf, self._enforced = limits.enforce(self._spec, child.pid, note=self._notes.add)
-            records.replace(places.RUN, self._record(child.pid))
+            records.replace(
+                places.RUN,
+                records.identity(self._spec.run_id, self._spec.instance_id, child.pid)
+                | takeover.beginning(child.out, child.err, leaf=self._tree.leaf, limits=self._enforced),
+            )
         except OSError as error:
             child.abandon()
-            self._fail(
+            self._fail_aloud(
                 f"{self._spec.argv[0]}: its record could not be written: {error}; free some disk space"
             )
             return
@@ -235,9 +228,11 @@ class Life:
         if verdict or self._ended_at_ns is not None:
             self._sweep()
 
-    def _fail(self, why: str) -> None:
-        self._borrowing = None
+    def _fail_aloud(self, why: str) -> None:
         self._notes.add(why)
+        self._fail(why)
+
+    def _fail(self, why: str) -> None:
         self._spawn_error = why
         self._become("failed")
         self._ladder.descend(0)
@@ -249,53 +244,51 @@ class Life:
         self._ladder.descend(self._spec.sweep_grace_s)
 
     def _emptied(self) -> None:
-        """The tree is empty, or its survivors are named: take the last words, then write down how it ended."""
         if self._child is not None:
             self._judged(loop.READ)
-        if not self.output.drain(_LAST_DRAIN_BYTES) and not records.folder_gone():
-            self._loop.after(_RETRY_S, self._emptied)
-            return
-        self.output.close()
-        leaf = self._tree.leaf
-        if leaf is not None:
-            self._oom_kills = leaf.out_of_memory_kills()
-            if not leaf.remove():
-                self._notes.add(f"{leaf.path} could not be removed: something still lives there")
-        self._write_exit()
+        self._ending.begin()
 
-    def _write_exit(self) -> None:
-        record = self._exit_record()
-        try:
-            records.replace(places.EXIT, record)
-        except OSError as error:
-            if not records.folder_gone():
-                self._notes.add(f"{places.EXIT} waits for the disk: {error}")
-                self._loop.after(_RETRY_S, self._write_exit)
-                return
+    def _recorded(self, record: Record) -> None:
         self.exit = record
         self._become("recorded")
         self.input.close()
         self._announce({"event": "exited", **record})
 
-    def _record(self, agent_pid: int) -> Record:
-        leaf = self._tree.leaf
-        return {
-            **records.identity(self._spec.run_id, self._spec.instance_id, agent_pid),
-            "started_at_ns": loop.wall_ns(),
-            "limits": self._enforced,
-            "cgroup": None if leaf is None else leaf.path,
-        }
-
-    def _exit_record(self) -> Record:
+    def _facts(self) -> Record:
         status = None if self.agent_pid is None else self._tree.statuses.get(self.agent_pid)
         return {
             **records.outcome(self._spec.run_id, status, spawn_error=self._spawn_error),
-            "code_unknown": None,
-            "oom_killed": None if self._oom_kills is None else self._oom_kills > 0,
-            "gaps": [],
+            "code_unknown": self._code_unknown,
+            "gaps": self._gaps if self._spec.takeover is None else self._gaps + self.output.gaps(),
             "stop_asked": self._stop_asked,
             "forced": self._ladder.forced,
             "survivors": self._ladder.survivors,
             "ended_at_ns": self._ended_at_ns or loop.wall_ns(),
-            **self.output.positions(),
         }
+
+    def _take_over(self, orphan: Takeover) -> None:
+        record, tree, mark = takeover.recorded(), self._tree, self._spec.env.get(takeover.MARK)
+        self.agent_pid = tree.group = orphan.agent_pid
+        tree.leaf = takeover.leaf_of(record)
+        tree.find = takeover.Orphans(orphan, mark, leaf=tree.leaf, apart=tree.apart).members
+        tree.told = False
+        pipes, self._gaps = takeover.pipes(self._spec, record, tree.members())
+        self.output.go_on(pipes)
+        try:
+            records.replace(places.RUN, takeover.continued(record, self._spec, orphan))
+        except OSError as error:
+            self._notes.add(f"{places.RUN} still names the dead keeper: {error}")
+        if self._spec.interactive and not self.input.hold_again():
+            self._gaps.append("stdin: there is no FIFO any more; nothing can be sent")
+        self._become("taken over")
+        if freeze.stands_still(tree, orphan.agent_pid):
+            self.freezer.found(freeze.OPERATOR)
+        takeover.Watch(self._loop, orphan, gone=self._gone)
+        self.lending.borrow_at_last()
+
+    def _gone(self, status: int | None, why_unknown: str | None) -> None:
+        assert self.agent_pid is not None
+        if status is not None:
+            self._tree.statuses[self.agent_pid] = status
+        self._code_unknown = why_unknown
+        self._ended()

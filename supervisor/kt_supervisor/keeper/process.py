@@ -20,6 +20,7 @@ from kt_supervisor.keeper import (
     specification,
     stdin,
     system,
+    takeover,
     waking,
 )
 
@@ -144,7 +145,7 @@ class Keeper:
         connection.send({"ok": True})
 
     def _lend(self, connection: control.Connection, request: Record) -> None:
-        kept = self._life.kept
+        kept = self._life.lending.kept
         if kept is None or request.get("instance") != self._spec.instance_id:
             instance = request.get("instance")
             connection.send(
@@ -196,8 +197,8 @@ class Keeper:
         self._output_due = len(ready) < len(self._engines)
 
     def _closed(self, connection: control.Connection) -> None:
-        if self._life.kept is not None:
-            self._life.kept.left(connection)
+        if self._life.lending.kept is not None:
+            self._life.lending.kept.left(connection)
         if connection not in self._engines:
             return
         self._engines.discard(connection)
@@ -230,12 +231,21 @@ def main() -> int:
         os.chdir(places.run_folder(spec.state_dir, spec.run_id))
         lock = _above(os.open(places.LOCK, os.O_RDWR | os.O_CREAT, 0o600))
         log = _above(records.open_log())
-        if not _locked(lock):
+        kept: tuple[int, ...] = (0, 1, 2, lock, log)
+        if spec.takeover is not None:
+            # The Run's lock is the agent's for as long as it lives; keepers exclude each other by one of their own.
+            keepers = _above(os.open(places.KEEPER_LOCK, os.O_RDWR | os.O_CREAT, 0o600))
+            taken = not _locked(keepers) or takeover.keeper_lives(takeover.recorded())
+            kept += (keepers, *spec.takeover.descriptors())
+            _locked(lock)
+        else:
+            taken = not _locked(lock)
+        if taken:
             sys.stderr.write(
                 f"keeper: {places.LOCK} of {spec.run_id} is held; the Run has a keeper or a living agent\n"
             )
             return TAKEN
-        _take_place(lock, log)
+        _take_place(kept)
         keeper = Keeper(spec, lock=lock, umask=umask, notes=records.Notes(log))
     except (specification.SpecificationInvalid, OSError) as error:
         sys.stderr.write(f"keeper: {error}\n")
@@ -266,12 +276,14 @@ def _locked(lock: int) -> bool:
     return True
 
 
-def _take_place(lock: int, log: int) -> None:
+def _take_place(kept: tuple[int, ...]) -> None:
     try:
         os.setsid()
     except PermissionError:
         pass  # started as a leader already
-    spawn.close_all_but((0, 1, 2, lock, log))
+    spawn.close_all_but(kept)
+    for descriptor in kept[3:]:
+        os.set_inheritable(descriptor, False)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     system.become_subreaper(True)
     system.hide_memory()

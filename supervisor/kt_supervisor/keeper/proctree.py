@@ -7,6 +7,7 @@ hit. Without /proc only the agent's own group is known.
 
 import os
 import signal
+from collections.abc import Callable
 
 from kt_supervisor.keeper import cgroup, system
 
@@ -14,9 +15,9 @@ _GROUP_FLAG = 4  # PIDFD_SIGNAL_PROCESS_GROUP, Linux 6.9 (pidfd_send_signal(2))
 
 
 class Process:
-    """One line of /proc/PID/stat (proc_pid_stat(5)); `start_ticks` since boot."""
+    """One line of /proc/PID/stat (proc_pid_stat(5)); `start_ticks` since boot, `exit_status` a zombie's."""
 
-    __slots__ = ("group", "parent", "pid", "session", "start_ticks", "state", "threads")
+    __slots__ = ("exit_status", "group", "parent", "pid", "session", "start_ticks", "state", "threads")
 
     def __init__(self, pid: int, stat: bytes) -> None:
         # The command name may hold spaces and parentheses: everything of interest follows the last one.
@@ -28,6 +29,7 @@ class Process:
         self.session = int(fields[3])
         self.threads = int(fields[17])
         self.start_ticks = int(fields[19])
+        self.exit_status = int(fields[49]) if len(fields) > 49 else 0
 
     def alive(self) -> bool:
         """Return whether it can still run; a zombie cannot, unless other threads outlive its first."""
@@ -135,6 +137,9 @@ class Tree:
 
     def __init__(self) -> None:
         self.group: int | None = None
+        self.find: Callable[[], list[Process]] = lambda: descendants(os.getpid(), apart=self.apart)
+        """How its living processes are found."""
+
         self.leaf: cgroup.Leaf | None = None
         self.apart: set[int] = set()
         self.statuses: dict[int, int] = {}
@@ -143,7 +148,7 @@ class Tree:
 
     def members(self) -> list[Process]:
         """Return all that lives."""
-        return descendants(os.getpid(), apart=self.apart)
+        return self.find()
 
     def reap(self, wanted: int | None) -> list[int]:
         """Collect every ended child and return their pids; keeps the wait status of `wanted` in `statuses`."""

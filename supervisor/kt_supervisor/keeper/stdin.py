@@ -33,6 +33,15 @@ class Input:
         self._fifo = os.open(places.STDIN, os.O_RDWR | os.O_NONBLOCK)
         self.state = OPEN
 
+    def hold_again(self) -> bool:
+        """Hold the FIFO of a dead keeper; False where its end was told already, or it is gone."""
+        try:
+            self.hold()
+        except OSError:
+            self.state = CLOSED
+            return False
+        return True
+
     def close(self) -> None:
         """Let the agent read end of file once every other writer has left, too; harmless when closed."""
         if self._fifo is None:

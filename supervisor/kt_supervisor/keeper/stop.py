@@ -7,7 +7,7 @@ TERM at once.
 import signal
 from collections.abc import Callable
 
-from kt_supervisor.keeper import commands, freeze, loop, proctree
+from kt_supervisor.keeper import commands, freeze, loop, proctree, requests
 
 KILL_BOUND_S = 5.0
 COMMAND_GRACE_S = 1.0
@@ -19,6 +19,9 @@ _POLL_S = 0.05
 _ROUNDS = 8
 
 RESTING, COMMANDED, ASKING, KILLING, DONE = "resting", "commanded", "asking", "killing", "done"
+
+
+StartCommand = Callable[[float, Callable[[bool], None]], None]
 
 
 class Ladder:
@@ -47,12 +50,10 @@ class Ladder:
         self._commands_end_s: float | None = None
         self._pause_s = _FIRST_PAUSE_S
 
-    def descend(
-        self, timeout_s: float, *, command: Callable[[float, Callable[[bool], None]], None] | None = None
-    ) -> None:
+    def descend(self, timeout_s: float, *, command: StartCommand | None = None) -> None:
         """Ask everybody to end and kill who remains after `timeout_s`; again with less: the earlier end counts.
 
-        `command(limit, failed or not)` starts a stop command, which has half of the window before TERM follows.
+        `command(limit, over)` starts a stop command, which has half of the window before TERM follows.
         """
         now_s = self._loop.now_s()
         if self._state == RESTING:
@@ -145,3 +146,22 @@ class Ladder:
     def _finish(self) -> None:
         self._state = DONE
         self._done()
+
+
+def by_command(
+    beside: commands.Commands, command: requests.Command, *, note: Callable[[str], None]
+) -> StartCommand:
+    """Return what starts a declared stop command and tells whether it succeeded."""
+
+    def start(timeout_s: float, over: Callable[[bool], None]) -> None:
+        def done(told: dict[str, object]) -> None:
+            note(f"the stop command ended: code {told['code']}, {told['error'] or 'no error'}")
+            over(told["code"] == 0)
+
+        try:
+            beside.start(command, timeout_s=timeout_s, done=done)
+        except requests.RequestInvalid as error:
+            note(str(error))
+            over(False)
+
+    return start
