@@ -5,27 +5,32 @@ agent: SIGTERM means stop with the default window, SIGINT and SIGHUP mean nothin
 """
 
 import os
-import signal
-import socket
 from collections.abc import Callable
 
 from kt_supervisor.keeper import (
-    PROTOCOL,
     capture,
+    commands,
+    ending,
+    floor,
+    freeze,
+    limits,
     listener,
     loop,
     places,
     proctree,
     records,
+    requests,
     spawn,
+    stdin,
     stop,
-    system,
+    takeover,
 )
-from kt_supervisor.keeper.specification import Specification
+from kt_supervisor.keeper.specification import Specification, Takeover
 
 BORROWING, SPAWNING, RUNNING, STOPPING, EXITED = "borrowing", "spawning", "running", "stopping", "exited"
 TABLE: dict[tuple[str, str], str] = {
     (BORROWING, "borrowed"): SPAWNING,
+    (BORROWING, "taken over"): RUNNING,
     (BORROWING, "failed"): STOPPING,
     (BORROWING, "stop"): STOPPING,
     (SPAWNING, "started"): RUNNING,
@@ -38,8 +43,6 @@ TABLE: dict[tuple[str, str], str] = {
 }
 
 DEFAULT_WINDOW_S = 10.0
-_RETRY_S = 0.25
-_LAST_DRAIN_BYTES = 4 * 1024 * 1024
 
 Record = dict[str, object]
 
@@ -60,78 +63,114 @@ class Life:
         self.phase = BORROWING
         self.agent_pid: int | None = None
         self.exit: Record | None = None
-        self.kept: listener.Kept | None = None
         self._loop = events
         self._spec = spec
         self._lock = lock
         self._umask = umask
         self._notes = notes
         self._announce = announce
+        self.lending = listener.Lending(events, spec, note=notes.add)
+        self.input = stdin.Input()
         self._tree = proctree.Tree()
-        self._ladder = stop.Ladder(events, self._tree, done=self._emptied)
+        self.freezer = freeze.Freezer(events, self._tree, note=notes.add)
+        self.commands = commands.Commands(events, spec, umask=umask, apart=self._tree.apart, note=notes.add)
+        self._ladder = stop.Ladder(
+            events, self._tree, freezer=self.freezer, beside=self.commands, done=self._emptied
+        )
         self._child: spawn.Child | None = None
-        self._borrowing: listener.Borrowing | None = None
-        self._stdin: int | None = None
+        self._enforced: dict[str, str] = {}
+        self._code_unknown: str | None = None
+        self._gaps: list[str] = []
         self._spawn_error: str | None = None
         self._stop_asked = False
         self._ended_at_ns: int | None = None
-        self._copiers = {stream: self._copier(stream) for stream in ("out", "err")}
-
-    def begin(self) -> None:
-        """Borrow the listening socket if there is one to borrow, then spawn."""
-        if self._spec.lend_from is None:
-            self._become("borrowed")
-            self._spawn()
-            return
-        self._borrowing = listener.Borrowing(
-            self._loop, self._spec.lend_from, self._spec.instance_id, done=self._borrowed, failed=self._fail
+        self.floor = floor.Floor(events, spec.free_floor_bytes, changed=self._disk)
+        self.output = capture.Output(
+            events,
+            limit_bytes=spec.segment_limit_bytes,
+            low=self.floor,
+            copied=lambda: announce({"event": "output"}),
+            note=notes.add,
+        )
+        self._ending = ending.Ending(
+            events,
+            output=self.output,
+            tree=self._tree,
+            note=notes.add,
+            facts=self._facts,
+            over=self._recorded,
         )
 
-    def stop(self, timeout_s: float) -> None:
-        """Empty the tree: TERM, at most `timeout_s` of patience, KILL. Again with less: the earlier end counts."""
+    def begin(self) -> None:
+        """Borrow the listening socket if there is one to borrow, then spawn; or take over what lives already."""
+        if self._spec.takeover is not None:
+            self._take_over(self._spec.takeover)
+            return
+        self.lending.borrow(done=self._borrowed, failed=self._fail)
+
+    def stop(self, timeout_s: float, *, command: requests.Command | None = None) -> None:
+        """Empty the tree: `command`, TERM, at most `timeout_s` of patience, KILL; again: the earlier end counts."""
         if self.phase == EXITED:
             return
         self._stop_asked = True
-        if self._borrowing is not None:
-            self._borrowing.cancel()
-            self._borrowing = None
+        if self.phase == BORROWING:
             self._spawn_error = "stopped before it was started"
         if self.phase != STOPPING:
             self._become("stop")
-        self._ladder.descend(timeout_s)
+        first = None if command is None else stop.by_command(self.commands, command, note=self._notes.add)
+        self._ladder.descend(timeout_s, command=first)
 
-    def pipes(self) -> dict[str, int]:
-        """Return the read ends of the agent's streams that are still open, by name."""
-        found = ((stream, copier.pipe()) for stream, copier in self._copiers.items())
-        return {stream: pipe for stream, pipe in found if pipe is not None}
+    def pause(self) -> str:
+        """Freeze the tree; return how.
+
+        Raises:
+            RequestInvalid: there is no running agent.
+            NotFrozen: not all of it stands still; it is tried again every second.
+        """
+        if self.phase != RUNNING:
+            raise requests.RequestInvalid(f"the Run is {self.phase}, wanted running; only that can be paused")
+        return self.freezer.hold(freeze.OPERATOR)
+
+    def run(self, command: requests.Command, *, timeout_s: float, done: Callable[[Record], None]) -> None:
+        """Run a command beside the agent. Raises RequestInvalid."""
+        if self.phase == STOPPING:
+            raise requests.RequestInvalid("the Run is stopping, wanted running or exited; wait for its end")
+        self.commands.start(command, timeout_s=timeout_s, done=done)
 
     def children_changed(self) -> None:
         """Reap; the agent's own end is the end of the Run."""
-        self._tree.reap(self.agent_pid)
+        self.commands.reaped(self._tree.reap(self.agent_pid))
         if self._ended_at_ns is None and self.agent_pid in self._tree.statuses:
-            self._ended_at_ns = loop.wall_ns()
-            self._announce({"event": "agent_exited"})
-            if self._child is None and self.phase in (SPAWNING, RUNNING):
-                self._sweep()
+            self._ended()
         self._ladder.changed()
 
-    def _copier(self, stream: str) -> capture.Copier:
-        return capture.Copier(
-            self._loop,
-            capture.Segments(stream, limit_bytes=self._spec.segment_limit_bytes),
-            copied=lambda: self._announce({"event": "output"}),
-            note=lambda text: self._notes.add(f"{stream}: {text}"),
-        )
+    def _ended(self) -> None:
+        self._ended_at_ns = loop.wall_ns()
+        self._announce({"event": "agent_exited"})
+        if self._child is None and self.phase in (SPAWNING, RUNNING):
+            self._sweep()
 
     def _become(self, event: str) -> None:
         self.phase = TABLE[self.phase, event]
+        if self.phase == STOPPING:
+            self.floor.lift()
+            self.lending.cancel()
 
-    def _borrowed(self, listening: socket.socket, lender: socket.socket) -> None:
-        self._borrowing = None
-        self.kept = listener.Kept(
-            self._loop, listening, grace_s=self._spec.gateway_grace_s, note=self._notes.add
-        )
-        self.kept.used_by_lender(lender)
+    def _disk(self, low: bool) -> None:
+        self.output.hold(low)
+        self._notes.add(f"the disk is {'low, the agent waits' if low else 'no longer low'}")
+        if self.phase != RUNNING:
+            return
+        if not low:
+            self.freezer.release(freeze.DISK)
+        else:
+            try:
+                self.freezer.hold(freeze.DISK)
+            except freeze.NotFrozen as error:
+                self._notes.add(str(error))
+        self._announce({"event": "disk_low" if low else "disk_ok"})
+
+    def _borrowed(self) -> None:
         self._become("borrowed")
         self._spawn()
 
@@ -143,31 +182,30 @@ class Life:
             finally:
                 os.close(stdin)
         except OSError as error:
-            self._fail(f"{self._spec.argv[0]}: could not be started: {error}")
+            self._fail_aloud(f"{self._spec.argv[0]}: could not be started: {error}")
             return
         self.agent_pid = child.pid
         try:
-            records.replace(places.RUN, self._record(child.pid))
+            self._tree.leaf, self._enforced = limits.enforce(self._spec, child.pid, note=self._notes.add)
+            records.replace(
+                places.RUN,
+                records.identity(self._spec.run_id, self._spec.instance_id, child.pid)
+                | takeover.beginning(child.out, child.err, leaf=self._tree.leaf, limits=self._enforced),
+            )
         except OSError as error:
             child.abandon()
-            self._fail(
+            self._fail_aloud(
                 f"{self._spec.argv[0]}: its record could not be written: {error}; free some disk space"
             )
             return
         self._child = child
         child.release()
-        self._copiers["out"].start(child.out)
-        self._copiers["err"].start(child.err)
+        self.output.start(out=child.out, err=child.err)
         os.set_blocking(child.verdict, False)
         self._loop.watch(child.verdict, self._judged)
 
     def _open_stdin(self) -> int:
-        if not self._spec.interactive:
-            return os.open(os.devnull, os.O_RDONLY)
-        os.mkfifo(places.STDIN, 0o600)
-        # Both ends stay open here: a writer that leaves is no end of file, and neither open() waits.
-        self._stdin = os.open(places.STDIN, os.O_RDWR | os.O_NONBLOCK)
-        return os.open(places.STDIN, os.O_RDONLY)
+        return self.input.make() if self._spec.interactive else os.open(os.devnull, os.O_RDONLY)
 
     def _judged(self, _events: int) -> None:
         child = self._child
@@ -185,12 +223,16 @@ class Life:
         elif self.phase == SPAWNING:
             self._become("started")
             self._announce({"event": "started"})
+            if self.floor.low:
+                self._disk(True)
         if verdict or self._ended_at_ns is not None:
             self._sweep()
 
-    def _fail(self, why: str) -> None:
-        self._borrowing = None
+    def _fail_aloud(self, why: str) -> None:
         self._notes.add(why)
+        self._fail(why)
+
+    def _fail(self, why: str) -> None:
         self._spawn_error = why
         self._become("failed")
         self._ladder.descend(0)
@@ -202,89 +244,51 @@ class Life:
         self._ladder.descend(self._spec.sweep_grace_s)
 
     def _emptied(self) -> None:
-        """The tree is empty, or its survivors are named: take the last words, then write down how it ended."""
         if self._child is not None:
             self._judged(loop.READ)
-        drained = [copier.drain(_LAST_DRAIN_BYTES) for copier in self._copiers.values()]
-        if not all(drained) and not records.folder_gone():
-            self._loop.after(_RETRY_S, self._emptied)
-            return
-        for copier in self._copiers.values():
-            copier.close()
-        self._write_exit()
+        self._ending.begin()
 
-    def _write_exit(self) -> None:
-        record = self._exit_record()
-        try:
-            records.replace(places.EXIT, record)
-        except OSError as error:
-            if not records.folder_gone():
-                self._notes.add(f"{places.EXIT} waits for the disk: {error}")
-                self._loop.after(_RETRY_S, self._write_exit)
-                return
+    def _recorded(self, record: Record) -> None:
         self.exit = record
         self._become("recorded")
-        if self._stdin is not None:
-            os.close(self._stdin)
+        self.input.close()
         self._announce({"event": "exited", **record})
 
-    def _record(self, agent_pid: int) -> Record:
-        return {
-            "protocol": PROTOCOL,
-            "run_id": self._spec.run_id,
-            "instance_id": self._spec.instance_id,
-            "keeper_pid": os.getpid(),
-            "keeper_start_ticks": proctree.start_ticks(os.getpid()),
-            "agent_pid": agent_pid,
-            "agent_start_ticks": proctree.start_ticks(agent_pid),
-            "pgid": agent_pid,
-            "boot_id": system.boot_id(),
-            "started_at_ns": loop.wall_ns(),
-        }
-
-    def _exit_record(self) -> Record:
+    def _facts(self) -> Record:
         status = None if self.agent_pid is None else self._tree.statuses.get(self.agent_pid)
-        code = None if status is None or self._spawn_error else os.waitstatus_to_exitcode(status)
         return {
-            "protocol": PROTOCOL,
-            "run_id": self._spec.run_id,
-            "code": None if code is None or code < 0 else code,
-            "signal": None if code is None or code >= 0 else -code,
-            "spawn_error": self._spawn_error,
+            **records.outcome(self._spec.run_id, status, spawn_error=self._spawn_error),
+            "code_unknown": self._code_unknown,
+            "gaps": self._gaps if self._spec.takeover is None else self._gaps + self.output.gaps(),
             "stop_asked": self._stop_asked,
             "forced": self._ladder.forced,
             "survivors": self._ladder.survivors,
             "ended_at_ns": self._ended_at_ns or loop.wall_ns(),
-            "out": self._copiers["out"].position(),
-            "err": self._copiers["err"].position(),
         }
 
-
-def watch_signals(events: loop.Loop, life: Life) -> None:
-    """Turn SIGCHLD into a look at the children and SIGTERM into a stop; nothing else may end the keeper."""
-    ours, theirs = os.pipe()
-    os.set_blocking(ours, False)
-    os.set_blocking(theirs, False)
-    signal.set_wakeup_fd(theirs, warn_on_full_buffer=False)
-    for number in (signal.SIGCHLD, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
-    for number in (
-        signal.SIGINT,
-        signal.SIGHUP,
-        signal.SIGQUIT,
-        signal.SIGUSR1,
-        signal.SIGUSR2,
-        signal.SIGALRM,
-    ):
-        signal.signal(number, signal.SIG_IGN)
-
-    def ready(_events: int) -> None:
+    def _take_over(self, orphan: Takeover) -> None:
+        record, tree, mark = takeover.recorded(), self._tree, self._spec.env.get(takeover.MARK)
+        self.agent_pid = tree.group = orphan.agent_pid
+        tree.leaf = takeover.leaf_of(record)
+        tree.find = takeover.Orphans(orphan, mark, leaf=tree.leaf, apart=tree.apart).members
+        tree.told = False
+        pipes, self._gaps = takeover.pipes(self._spec, record, tree.members())
+        self.output.go_on(pipes)
         try:
-            arrived = os.read(ours, 4096)
-        except BlockingIOError:
-            return
-        if signal.SIGTERM in arrived:
-            life.stop(DEFAULT_WINDOW_S)
-        life.children_changed()
+            records.replace(places.RUN, takeover.continued(record, self._spec, orphan))
+        except OSError as error:
+            self._notes.add(f"{places.RUN} still names the dead keeper: {error}")
+        if self._spec.interactive and not self.input.hold_again():
+            self._gaps.append("stdin: there is no FIFO any more; nothing can be sent")
+        self._become("taken over")
+        if freeze.stands_still(tree, orphan.agent_pid):
+            self.freezer.found(freeze.OPERATOR)
+        takeover.Watch(self._loop, orphan, gone=self._gone)
+        self.lending.borrow_at_last()
 
-    events.watch(ours, ready)
+    def _gone(self, status: int | None, why_unknown: str | None) -> None:
+        assert self.agent_pid is not None
+        if status is not None:
+            self._tree.statuses[self.agent_pid] = status
+        self._code_unknown = why_unknown
+        self._ended()

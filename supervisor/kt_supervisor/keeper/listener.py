@@ -11,8 +11,10 @@ import struct
 from collections.abc import Callable
 
 from kt_supervisor.keeper import control, loop
+from kt_supervisor.keeper.specification import Specification
 
 BORROW_TIMEOUT_S = 5.0
+BORROW_AGAIN_S = 1.0
 _RETRY_S = 0.05
 _MAX_ANSWER_BYTES = 4096
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER with 0 seconds (socket(7)): close() sends RST
@@ -187,6 +189,55 @@ class Kept:
         if self._resetting:
             self._resetting = False
             self._loop.unwatch(self._listener.fileno())
+
+
+class Lending:
+    """The instance's listening socket over a Run: borrowed once, or as often as it takes, then kept."""
+
+    def __init__(self, events: loop.Loop, spec: Specification, *, note: Callable[[str], None]) -> None:
+        self.kept: Kept | None = None
+        self._loop = events
+        self._spec = spec
+        self._note = note
+        self._borrowing: Borrowing | None = None
+        self._again: loop.Timer | None = None
+
+    def borrow(self, *, done: Callable[[], None], failed: Callable[[str], None]) -> None:
+        """Borrow it where the specification names a lender; exactly one is called, unless `cancel` comes first."""
+        if self._spec.lend_from is None:
+            done()
+            return
+
+        def lent(listening: socket.socket, lender: socket.socket) -> None:
+            self._borrowing = None
+            self.kept = Kept(self._loop, listening, grace_s=self._spec.gateway_grace_s, note=self._note)
+            self.kept.used_by_lender(lender)
+            done()
+
+        def refused(why: str) -> None:
+            self._borrowing = None
+            self._note(why)
+            failed(why)
+
+        self._borrowing = Borrowing(
+            self._loop, self._spec.lend_from, self._spec.instance_id, done=lent, failed=refused
+        )
+
+    def borrow_at_last(self) -> None:
+        """Borrow it for an agent that runs already: whoever lends it may only be on its way."""
+
+        def failed(_why: str) -> None:
+            self._again = self._loop.after(BORROW_AGAIN_S, self.borrow_at_last)
+
+        self.borrow(done=lambda: None, failed=failed)
+
+    def cancel(self) -> None:
+        """Borrow no longer; what was borrowed is kept."""
+        if self._borrowing is not None:
+            self._borrowing.cancel()
+            self._borrowing = None
+        if self._again is not None:
+            self._again.cancel()
 
 
 def connect(stream: socket.socket, path: str) -> None:

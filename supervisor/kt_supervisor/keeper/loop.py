@@ -19,6 +19,16 @@ def wall_ns() -> int:
     return time.time_ns()
 
 
+def monotonic_s() -> float:
+    """Return seconds of a clock that never goes back."""
+    return time.monotonic()
+
+
+def pause(for_s: float) -> None:
+    """Wait, doing nothing else: for moments only."""
+    time.sleep(for_s)
+
+
 class Timer:
     """A call in the future that can be taken back."""
 
@@ -51,7 +61,7 @@ class Loop:
 
     def now_s(self) -> float:
         """Return seconds of a clock that never goes back."""
-        return time.monotonic()
+        return monotonic_s()
 
     def watch(self, descriptor: int, callback: Callable[[int], None], events: int = READ) -> None:
         """Call `callback(ready events)` whenever `descriptor` is ready; replaces an earlier watch."""

@@ -11,6 +11,8 @@ RUN = "run.json"
 EXIT = "exit.json"
 SOCKET = "keeper.sock"
 LOG = "keeper.log"
+COMMANDS = "commands.log"
+KEEPER_LOCK = "keeper.lock"
 STDIN = "in.fifo"
 
 ENGINE_STOPPED = "engine.stopped"

@@ -4,17 +4,23 @@ import fcntl
 import os
 import signal
 import sys
+from collections.abc import Callable
 
 from kt_supervisor.keeper import (
     PROTOCOL,
     control,
+    freeze,
     life,
     loop,
     places,
     records,
+    requests,
+    signals,
     spawn,
     specification,
+    stdin,
     system,
+    takeover,
     waking,
 )
 
@@ -37,8 +43,25 @@ class Keeper:
         self._output_timer: loop.Timer | None = None
         self._output_due = False
         self._leave_timer: loop.Timer | None = None
+        self._leaving = False
+        self._operations: dict[str, Callable[[control.Connection, Record], None]] = {
+            "status": lambda connection, _: connection.send(self._status()),
+            "hello": self._hello,
+            "stop": self._stop,
+            "pause": self._pause,
+            "resume": self._resume,
+            "run": self._run_command,
+            "eof": self._eof,
+            "lend": self._lend,
+            "spares": self._spares,
+            "release": self._release,
+        }
         self._life = life.Life(self._loop, spec, lock=lock, umask=umask, notes=notes, announce=self._announce)
-        life.watch_signals(self._loop, self._life)
+        signals.watch(
+            self._loop,
+            asked_to_stop=lambda: self._life.stop(life.DEFAULT_WINDOW_S),
+            children=self._life.children_changed,
+        )
         self._server = control.Server(self._loop, places.SOCKET, handle=self._handle, closed=self._closed)
         self._waking = waking.Waking(self._loop, spec, note=notes.add)
 
@@ -48,22 +71,15 @@ class Keeper:
         self._loop.run()
 
     def _handle(self, connection: control.Connection, request: Record) -> None:
-        op = request["op"]
-        if op == "status":
-            connection.send(self._status())
-        elif op == "hello":
-            self._hello(connection, request)
-        elif op == "stop":
-            self._stop(connection, request)
-        elif op == "lend":
-            self._lend(connection, request)
-        elif op == "spares":
-            self._spares(connection)
-        elif op == "release":
-            self._release(connection)
-        else:
-            wanted = "status, hello, stop, lend, spares or release"
-            connection.send({"ok": False, "error": f"op: got {op!r}, wanted {wanted}"})
+        operation = self._operations.get(str(request["op"]))
+        if operation is None:
+            wanted = ", ".join(self._operations)
+            connection.send({"ok": False, "error": f"op: got {request['op']!r}, wanted one of {wanted}"})
+            return
+        try:
+            operation(connection, request)
+        except (requests.RequestInvalid, freeze.NotFrozen) as error:
+            connection.send({"ok": False, "error": str(error)})
 
     def _status(self) -> Record:
         status: Record = {
@@ -74,6 +90,9 @@ class Keeper:
             "keeper_pid": os.getpid(),
             "agent_pid": self._life.agent_pid,
             "phase": self._life.phase,
+            "paused": freeze.OPERATOR in self._life.freezer.reasons,
+            "disk_low": self._life.floor.low,
+            "stdin": self._life.input.state,
         }
         if self._life.exit is not None:
             status["exit"] = self._life.exit
@@ -94,17 +113,39 @@ class Keeper:
             connection.send({"event": "exited", **self._life.exit})
 
     def _stop(self, connection: control.Connection, request: Record) -> None:
-        timeout_s = request.get("timeout_s", life.DEFAULT_WINDOW_S)
-        if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not 0 <= timeout_s < 1e9:
-            connection.send(
-                {"ok": False, "error": f"timeout_s: got {timeout_s!r}, wanted seconds from 0 to 1e9"}
-            )
-            return
+        timeout_s = requests.timeout_s(request, life.DEFAULT_WINDOW_S)
+        command = requests.stop_command(request)
         connection.send({"ok": True})
-        self._life.stop(timeout_s)
+        self._life.stop(timeout_s, command=command)
+
+    def _pause(self, connection: control.Connection, _request: Record) -> None:
+        connection.send({"ok": True, "how": self._life.pause()})
+
+    def _resume(self, connection: control.Connection, _request: Record) -> None:
+        self._life.freezer.release(freeze.OPERATOR)
+        connection.send({"ok": True})
+
+    def _run_command(self, connection: control.Connection, request: Record) -> None:
+        name = requests.command_id(request)
+        timeout_s = requests.timeout_s(request, life.DEFAULT_WINDOW_S)
+        command = requests.Command(request, where="run")
+
+        def done(told: Record) -> None:
+            connection.send({"event": "ran", "id": name, **told})
+            if self._leaving:
+                self._leave()
+
+        self._life.run(command, timeout_s=timeout_s, done=done)
+        connection.send({"ok": True})
+
+    def _eof(self, connection: control.Connection, _request: Record) -> None:
+        if self._life.input.state == stdin.NONE:
+            raise requests.RequestInvalid("the agent reads /dev/null, wanted an interactive one")
+        self._life.input.close()
+        connection.send({"ok": True})
 
     def _lend(self, connection: control.Connection, request: Record) -> None:
-        kept = self._life.kept
+        kept = self._life.lending.kept
         if kept is None or request.get("instance") != self._spec.instance_id:
             instance = request.get("instance")
             connection.send(
@@ -116,14 +157,14 @@ class Keeper:
         except OSError:
             connection.close()
 
-    def _spares(self, connection: control.Connection) -> None:
-        pipes = self._life.pipes()
+    def _spares(self, connection: control.Connection, _request: Record) -> None:
+        pipes = self._life.output.pipes()
         try:
             connection.send_descriptors({"ok": True, "streams": list(pipes)}, list(pipes.values()))
         except OSError:
             connection.close()
 
-    def _release(self, connection: control.Connection) -> None:
+    def _release(self, connection: control.Connection, _request: Record) -> None:
         if self._life.exit is None:
             connection.send(
                 {"ok": False, "error": f"the Run is {self._life.phase}, wanted exited; stop it first"}
@@ -156,8 +197,8 @@ class Keeper:
         self._output_due = len(ready) < len(self._engines)
 
     def _closed(self, connection: control.Connection) -> None:
-        if self._life.kept is not None:
-            self._life.kept.left(connection)
+        if self._life.lending.kept is not None:
+            self._life.lending.kept.left(connection)
         if connection not in self._engines:
             return
         self._engines.discard(connection)
@@ -173,7 +214,9 @@ class Keeper:
         self._leave_timer = self._loop.after(LINGER_S, self._leave)
 
     def _leave(self) -> None:
-        self._loop.stop()
+        self._leaving = True  # once the last command is over: each has its own time limit
+        if not self._life.commands.running():
+            self._loop.stop()
 
 
 def main() -> int:
@@ -188,12 +231,21 @@ def main() -> int:
         os.chdir(places.run_folder(spec.state_dir, spec.run_id))
         lock = _above(os.open(places.LOCK, os.O_RDWR | os.O_CREAT, 0o600))
         log = _above(records.open_log())
-        if not _locked(lock):
+        kept: tuple[int, ...] = (0, 1, 2, lock, log)
+        if spec.takeover is not None:
+            # The Run's lock is the agent's for as long as it lives; keepers exclude each other by one of their own.
+            keepers = _above(os.open(places.KEEPER_LOCK, os.O_RDWR | os.O_CREAT, 0o600))
+            taken = not _locked(keepers) or takeover.keeper_lives(takeover.recorded())
+            kept += (keepers, *spec.takeover.descriptors())
+            _locked(lock)
+        else:
+            taken = not _locked(lock)
+        if taken:
             sys.stderr.write(
                 f"keeper: {places.LOCK} of {spec.run_id} is held; the Run has a keeper or a living agent\n"
             )
             return TAKEN
-        _take_place(lock, log)
+        _take_place(kept)
         keeper = Keeper(spec, lock=lock, umask=umask, notes=records.Notes(log))
     except (specification.SpecificationInvalid, OSError) as error:
         sys.stderr.write(f"keeper: {error}\n")
@@ -224,12 +276,14 @@ def _locked(lock: int) -> bool:
     return True
 
 
-def _take_place(lock: int, log: int) -> None:
+def _take_place(kept: tuple[int, ...]) -> None:
     try:
         os.setsid()
     except PermissionError:
         pass  # started as a leader already
-    spawn.close_all_but((0, 1, 2, lock, log))
+    spawn.close_all_but(kept)
+    for descriptor in kept[3:]:
+        os.set_inheritable(descriptor, False)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     system.become_subreaper(True)
     system.hide_memory()

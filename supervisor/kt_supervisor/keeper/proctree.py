@@ -7,16 +7,17 @@ hit. Without /proc only the agent's own group is known.
 
 import os
 import signal
+from collections.abc import Callable
 
-from kt_supervisor.keeper import system
+from kt_supervisor.keeper import cgroup, system
 
 _GROUP_FLAG = 4  # PIDFD_SIGNAL_PROCESS_GROUP, Linux 6.9 (pidfd_send_signal(2))
 
 
 class Process:
-    """One line of /proc/PID/stat (proc_pid_stat(5)); `start_ticks` since boot."""
+    """One line of /proc/PID/stat (proc_pid_stat(5)); `start_ticks` since boot, `exit_status` a zombie's."""
 
-    __slots__ = ("group", "parent", "pid", "start_ticks", "state", "threads")
+    __slots__ = ("exit_status", "group", "parent", "pid", "session", "start_ticks", "state", "threads")
 
     def __init__(self, pid: int, stat: bytes) -> None:
         # The command name may hold spaces and parentheses: everything of interest follows the last one.
@@ -25,12 +26,18 @@ class Process:
         self.state = fields[0]
         self.parent = int(fields[1])
         self.group = int(fields[2])
+        self.session = int(fields[3])
         self.threads = int(fields[17])
         self.start_ticks = int(fields[19])
+        self.exit_status = int(fields[49]) if len(fields) > 49 else 0
 
     def alive(self) -> bool:
         """Return whether it can still run; a zombie cannot, unless other threads outlive its first."""
         return self.state not in (b"Z", b"X", b"x") or self.threads > 1
+
+    def stopped(self) -> bool:
+        """Return whether a signal or a tracer has stopped it."""
+        return self.state in (b"T", b"t")
 
 
 def read(pid: int) -> Process | None:
@@ -51,27 +58,39 @@ def start_ticks(pid: int) -> int:
     return process.start_ticks if process else 0
 
 
-def descendants(of_pid: int) -> list[Process]:
-    """Return every living process below `of_pid`, parents before children.
-
-    One scan can miss a process that changes parents meanwhile; two empty scans in a row cannot both.
-    """
-    children: dict[int, list[Process]] = {}
+def everybody() -> list[Process]:
+    """Return every process of the machine, zombies included; empty without /proc."""
     try:
         names = os.listdir("/proc")
     except OSError:
         return []
-    for name in names:
-        process = read(int(name)) if name.isdigit() else None
-        if process is not None:
+    found = (read(int(name)) for name in names if name.isdigit())
+    return [process for process in found if process is not None]
+
+
+def descendants(of_pid: int, *, apart: frozenset[int] | set[int] = frozenset()) -> list[Process]:
+    """Return every living process below `of_pid`, parents before children, without those in `apart` and below.
+
+    One scan can miss a process that changes parents meanwhile; two empty scans in a row cannot both.
+    """
+    return [process for process in below([of_pid], everybody(), apart=apart) if process.alive()]
+
+
+def below(
+    pids: list[int], among: list[Process], *, apart: frozenset[int] | set[int] = frozenset()
+) -> list[Process]:
+    """Return those of `among` that descend from `pids`, parents before children."""
+    children: dict[int, list[Process]] = {}
+    for process in among:
+        if process.pid not in apart:
             children.setdefault(process.parent, []).append(process)
     found: list[Process] = []
-    level = [of_pid]
+    level = pids
     while level:
-        below = [child for pid in level for child in children.pop(pid, ())]
-        found += below
-        level = [child.pid for child in below]
-    return [process for process in found if process.alive()]
+        lower = [child for pid in level for child in children.pop(pid, ())]
+        found += lower
+        level = [child.pid for child in lower]
+    return found
 
 
 def send(process: Process, number: int, *, to_group: bool = False) -> bool:
@@ -111,21 +130,37 @@ def _send_to_group(handle: int, group: int, number: int) -> bool:
 
 
 class Tree:
-    """Everything below the keeper: signals and reaps it. `group` is the agent's process group, once it has one."""
+    """The agent's processes: finds, signals and reaps them. `group` is the agent's process group, once it has one.
+
+    `leaf` is their cgroup, where they have one of their own. `apart` are children of the keeper that are none of them.
+    """
 
     def __init__(self) -> None:
         self.group: int | None = None
-        self.statuses: dict[int, int] = {}
+        self.find: Callable[[], list[Process]] = lambda: descendants(os.getpid(), apart=self.apart)
+        """How its living processes are found."""
 
-    def reap(self, wanted: int | None) -> None:
-        """Collect every ended child; keeps the wait status of `wanted` in `statuses`."""
+        self.leaf: cgroup.Leaf | None = None
+        self.apart: set[int] = set()
+        self.statuses: dict[int, int] = {}
+        self.told = system.LINUX
+        """Whether SIGCHLD tells of every end; else somebody has to look."""
+
+    def members(self) -> list[Process]:
+        """Return all that lives."""
+        return self.find()
+
+    def reap(self, wanted: int | None) -> list[int]:
+        """Collect every ended child and return their pids; keeps the wait status of `wanted` in `statuses`."""
+        reaped: list[int] = []
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                return
+                return reaped
             if not pid:
-                return
+                return reaped
+            reaped.append(pid)
             if pid == wanted:
                 self.statuses[pid] = status
 
@@ -134,16 +169,21 @@ class Tree:
         if not system.LINUX:
             return not self._group_lives()
         try:
-            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            # An end that was not reaped yet is looked at after its SIGCHLD.
+            if os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) or not self.apart:
+                return False
         except ChildProcessError:
-            return not descendants(os.getpid()) and not descendants(os.getpid())
-        return False
+            pass
+        if self.leaf is not None and self.leaf.populated():
+            return False
+        return not self.members() and not self.members()
 
     def living(self) -> list[int]:
-        """Return the pids of all that lives below us."""
+        """Return the pids of all that lives."""
         if not system.LINUX:
             return [self.group] if self.group and self._group_lives() else []
-        return [process.pid for process in descendants(os.getpid())]
+        pids = [process.pid for process in self.members()]
+        return sorted({*pids, *(self.leaf.members() if self.leaf else ())})
 
     def signal(self, *numbers: int) -> bool:
         """Send these signals in turn: to each group once, and to everybody outside those groups.
@@ -153,7 +193,7 @@ class Tree:
         """
         if not system.LINUX:
             return all(self._signal_group(number) for number in numbers)
-        found = descendants(os.getpid())
+        found = self.members()
         reached = False
         for number in numbers:
             done: set[int] = set()
@@ -168,17 +208,18 @@ class Tree:
         return reached
 
     def kill(self) -> bool:
-        """Kill whole groups first, since that is atomic against forks, then each one; True if anybody was there."""
+        """Kill the cgroup, then whole groups, both atomic against forks, then each one; True if anybody was there."""
         if not system.LINUX:
             return self._signal_group(signal.SIGKILL)
-        found = descendants(os.getpid())
+        in_leaf = self.leaf is not None and self.leaf.populated() and self.leaf.kill()
+        found = self.members()
         done: set[int] = set()
         for process in found:
             if process.group not in done and send(process, signal.SIGKILL, to_group=True):
                 done.add(process.group)
         for process in found:
             send(process, signal.SIGKILL)
-        return bool(found)
+        return bool(found) or in_leaf
 
     def _group_lives(self) -> bool:
         return self._signal_group(0)

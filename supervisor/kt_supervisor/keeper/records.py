@@ -4,7 +4,7 @@ import json
 import os
 
 from kt_ledger import durable
-from kt_supervisor.keeper import loop, places
+from kt_supervisor.keeper import PROTOCOL, loop, places, proctree, system
 
 MAX_NOTES_BYTES = 256 * 1024
 
@@ -51,6 +51,33 @@ def replace(name: str, record: dict[str, object]) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def identity(run_id: str, instance_id: str, agent_pid: int) -> dict[str, object]:
+    """Return who keeper and agent are, for `run.json`."""
+    return {
+        "protocol": PROTOCOL,
+        "run_id": run_id,
+        "instance_id": instance_id,
+        "keeper_pid": os.getpid(),
+        "keeper_start_ticks": proctree.start_ticks(os.getpid()),
+        "agent_pid": agent_pid,
+        "agent_start_ticks": proctree.start_ticks(agent_pid),
+        "pgid": agent_pid,
+        "boot_id": system.boot_id(),
+    }
+
+
+def outcome(run_id: str, status: int | None, *, spawn_error: str | None) -> dict[str, object]:
+    """Return how the agent's main process ended, for `exit.json`; `status` as of wait(2)."""
+    code = None if status is None or spawn_error else os.waitstatus_to_exitcode(status)
+    return {
+        "protocol": PROTOCOL,
+        "run_id": run_id,
+        "code": None if code is None or code < 0 else code,
+        "signal": None if code is None or code >= 0 else -code,
+        "spawn_error": spawn_error,
+    }
 
 
 def described(error: Exception) -> str:

@@ -7,6 +7,8 @@ from kt_supervisor.keeper import PROTOCOL
 DEFAULT_SEGMENT_LIMIT_BYTES = 16 * 1024 * 1024
 DEFAULT_GATEWAY_GRACE_S = 60.0
 DEFAULT_SWEEP_GRACE_S = 1.0
+DEFAULT_FREE_FLOOR_BYTES = 64 * 1024 * 1024
+LIMITS = ("memory_bytes", "cpu_cores", "pids", "nofile")
 _LACKING = object()
 
 
@@ -14,24 +16,46 @@ class SpecificationInvalid(Exception):
     """The keeper was told something it cannot act on; nothing was started."""
 
 
+class Takeover:
+    """An agent whose keeper is dead. `out`, `err` and `pidfd` are inherited descriptors, None where nobody held one."""
+
+    __slots__ = ("agent_pid", "agent_start_ticks", "err", "out", "pidfd")
+
+    def __init__(self, fields: dict[str, object]) -> None:
+        """Check every field. Raises SpecificationInvalid."""
+        self.agent_pid = _whole(fields, "agent_pid")
+        self.agent_start_ticks = _whole(fields, "agent_start_ticks")
+        self.out, self.err, self.pidfd = (
+            None if fields.get(name) is None else _whole(fields, name) for name in ("out", "err", "pidfd")
+        )
+
+    def descriptors(self) -> tuple[int, ...]:
+        """Return those that were inherited."""
+        return tuple(number for number in (self.out, self.err, self.pidfd) if number is not None)
+
+
 class Specification:
     """One Run, as the engine wants it. Fields as in the protocol; `_s` are seconds, `_bytes` bytes."""
 
     __slots__ = (
         "argv",
+        "cgroup_parent",
         "cwd",
         "engine_command",
         "engine_env",
         "env",
+        "free_floor_bytes",
         "gateway_grace_s",
         "instance_id",
         "interactive",
         "lend_from",
+        "limits",
         "name",
         "run_id",
         "segment_limit_bytes",
         "state_dir",
         "sweep_grace_s",
+        "takeover",
     )
 
     def __init__(self, fields: dict[str, object]) -> None:
@@ -59,6 +83,10 @@ class Specification:
         self.segment_limit_bytes = int(_number(fields, "segment_limit_bytes", DEFAULT_SEGMENT_LIMIT_BYTES))
         self.gateway_grace_s = _number(fields, "gateway_grace_s", DEFAULT_GATEWAY_GRACE_S)
         self.sweep_grace_s = _number(fields, "sweep_grace_s", DEFAULT_SWEEP_GRACE_S)
+        self.free_floor_bytes = int(_number(fields, "free_floor_bytes", DEFAULT_FREE_FLOOR_BYTES))
+        self.cgroup_parent = None if fields.get("cgroup_parent") is None else _text(fields, "cgroup_parent")
+        self.limits = _limits(fields)
+        self.takeover = _takeover(fields)
         if self.segment_limit_bytes < 1 or not self.argv:
             raise SpecificationInvalid(
                 "got no argv or segment_limit_bytes < 1; wanted a program and at least 1 byte"
@@ -100,6 +128,10 @@ def build(
     segment_limit_bytes: int = DEFAULT_SEGMENT_LIMIT_BYTES,
     gateway_grace_s: float = DEFAULT_GATEWAY_GRACE_S,
     sweep_grace_s: float = DEFAULT_SWEEP_GRACE_S,
+    free_floor_bytes: int = DEFAULT_FREE_FLOOR_BYTES,
+    limits: dict[str, float] | None = None,
+    cgroup_parent: str | None = None,
+    takeover: dict[str, int | None] | None = None,
 ) -> bytes:
     """Return what to write to a new keeper's standard input, then close that.
 
@@ -140,6 +172,36 @@ def _number(fields: dict[str, object], name: str, default: float) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
         return value
     raise SpecificationInvalid(f"{name}: got {_shown(value)}, wanted a number of at least 0")
+
+
+def _whole(fields: dict[str, object], name: str) -> int:
+    value = fields.get(name, _LACKING)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise SpecificationInvalid(f"{name}: got {_shown(value)}, wanted a whole number of at least 0")
+
+
+def _limits(fields: dict[str, object]) -> dict[str, float]:
+    limits = fields.get("limits")
+    if limits is None:
+        return {}
+    if not isinstance(limits, dict):
+        raise SpecificationInvalid(f"limits: got {_shown(limits)}, wanted an object")
+    found = {name: _number(limits, name, 0) for name in LIMITS if limits.get(name) is not None}
+    for name, value in found.items():
+        if value <= 0 or (name != "cpu_cores" and value != int(value)):
+            kind = "a number" if name == "cpu_cores" else "a whole number"
+            raise SpecificationInvalid(f"limits.{name}: got {value:g}, wanted {kind} above 0")
+    return found
+
+
+def _takeover(fields: dict[str, object]) -> Takeover | None:
+    takeover = fields.get("takeover")
+    if takeover is None:
+        return None
+    if not isinstance(takeover, dict):
+        raise SpecificationInvalid(f"takeover: got {_shown(takeover)}, wanted an object")
+    return Takeover(takeover)
 
 
 def _shown(value: object) -> str:

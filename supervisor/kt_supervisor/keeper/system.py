@@ -8,6 +8,7 @@ LINUX = sys.platform == "linux"
 
 _PR_SET_DUMPABLE = 4  # prctl(2)
 _PR_SET_CHILD_SUBREAPER = 36
+_SYNC_FILE_RANGE_WRITE = 2
 _CLONE_PARENT = 0x8000  # clone(2)
 _SIGCHLD = 17
 _SYS_CLONE = {"x86_64": 56, "aarch64": 220, "riscv64": 220}
@@ -19,6 +20,13 @@ _libc = ctypes.PyDLL(None, use_errno=True) if LINUX else None
 def become_subreaper(on: bool) -> bool:
     """Make orphaned descendants our children (prctl(2), Linux 3.4); False where that cannot be."""
     return _libc is not None and _libc.prctl(_PR_SET_CHILD_SUBREAPER, int(on), 0, 0, 0) == 0
+
+
+def start_writing(descriptor: int) -> None:
+    """Let the kernel begin to write a file's pages to disk, and do not wait (sync_file_range(2)); best effort."""
+    if _libc is not None:
+        nothing = ctypes.c_longlong(0)  # from the beginning to the end
+        _libc.sync_file_range(descriptor, nothing, nothing, _SYNC_FILE_RANGE_WRITE)
 
 
 def hide_memory() -> None:

@@ -54,6 +54,12 @@ class Peer:
         assert isinstance(answer, dict)
         return answer
 
+    def spares(self) -> dict[str, int]:
+        """Return the read ends of the agent's streams, by name; the caller's to close."""
+        self.stream.sendall(b'{"op": "spares"}\n')
+        data, descriptors, _, _ = socket.recv_fds(self.stream, 4096, 4)
+        return dict(zip(json.loads(data)["streams"], descriptors, strict=True))
+
     def event(self, name: str) -> dict[str, Any]:
         while True:
             answer = self.line()
@@ -160,6 +166,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
         run_id = fields.pop("run_id", f"run-{len(runs)}")
         state_dir = fields.pop("state_dir", tmp_path / "state")
         main = fields.pop("main", MAIN)
+        inherited = fields.pop("pass_fds", ())
         (state_dir / "runs" / run_id).mkdir(mode=0o700, parents=True, exist_ok=True)
         wanted = {
             "instance_id": "instance-1",
@@ -171,7 +178,11 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
         } | fields
         data = specification.build(run_id=run_id, state_dir=str(state_dir), argv=argv, **wanted)
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(main)], stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/"
+            [sys.executable, "-I", "-S", str(main)],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd="/",
+            pass_fds=inherited,
         )
         run = Run(state_dir, run_id, process)
         runs.append(run)
@@ -200,3 +211,18 @@ def doomed() -> Iterator[Callable[[int], int]]:
     for pid in pids:
         if alive(pid):
             os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def cgroup_parent() -> Iterator[Path]:
+    """Make a cgroup (v2) to work in, where root may; ask for it before `start`, so that it goes last."""
+    mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+    roots = [Path(mount[1]) for mount in mounts if mount[2] == "cgroup2"]
+    parent = roots[0] / f"kt-test-{os.getpid()}" if roots else Path("/nowhere/kt")
+    try:
+        parent.mkdir()
+    except OSError as error:
+        pytest.skip(f"no cgroup v2 can be made here: {error}")
+    yield parent
+    until(lambda: not list(parent.glob("kt-*")))
+    parent.rmdir()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.supervisor.keeper import conftest
 
-from kt_supervisor.keeper import capture, loop
+from kt_supervisor.keeper import capture, loop, segments
 
 Start = Callable[..., conftest.Run]
 
@@ -139,7 +139,9 @@ def test_a_full_disk_makes_the_agent_wait_and_loses_nothing(start: Start, tmp_pa
         ballast = disk / "ballast"
         ballast.write_bytes(b"b" * 200_000)
         run = start(
-            conftest.python("import os\nfor n in range(2000): os.write(1, b'%d ' % n * 50)"), state_dir=disk
+            conftest.python("import os\nfor n in range(2000): os.write(1, b'%d ' % n * 50)"),
+            state_dir=disk,
+            free_floor_bytes=0,
         )
         engine = run.engine()
         conftest.until(lambda: os.statvfs(disk).f_bavail == 0)
@@ -191,13 +193,13 @@ def test_a_run_that_begins_on_a_full_disk_is_recorded_as_not_started_once_there_
 def test_a_segment_that_meets_a_file_size_limit_continues_in_the_next(tmp_path: Path) -> None:
     code = (
         "import os, resource, signal\n"
-        "from kt_supervisor.keeper import capture\n"
+        "from kt_supervisor.keeper import segments\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
-        "segments = capture.Segments('out', limit_bytes=10_000)\n"
+        "log = segments.Segments('out', limit_bytes=10_000)\n"
         "left = memoryview(b'a' * 2500)\n"
         "while left:\n"
         "    try:\n"
-        "        left = left[segments.append(left, 1):]\n"
+        "        left = left[log.append(left, 1):]\n"
         "    except OSError:\n"
         "        pass\n"
     )
@@ -217,13 +219,13 @@ def test_a_time_that_cannot_be_noted_is_left_out_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    segments = capture.Segments("out", limit_bytes=1000)
-    segments.append(memoryview(b"one"), 11)
+    log = segments.Segments("out", limit_bytes=1000)
+    log.append(memoryview(b"one"), 11)
     index = tmp_path / "out-000001.idx"
 
     with index.open("ab") as torn:
         torn.write(b"torn")
-    reopened = capture.Segments("out", limit_bytes=1000)
+    reopened = segments.Segments("out", limit_bytes=1000)
     reopened.append(memoryview(b"two"), 22)
 
     assert list(struct.iter_unpack("<QQ", index.read_bytes())) == [(0, 11), (3, 22)]
@@ -236,8 +238,8 @@ def test_a_copier_without_a_pipe_has_nothing_to_drain(
     monkeypatch.chdir(tmp_path)
     copier = capture.Copier(
         loop.Loop(failed=lambda _: None),
-        capture.Segments("out", limit_bytes=10),
-        copied=lambda: None,
+        segments.Segments("out", limit_bytes=10),
+        copied=lambda _: None,
         note=lambda _: None,
     )
 

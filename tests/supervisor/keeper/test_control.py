@@ -38,6 +38,9 @@ def test_status_names_everybody(run: conftest.Run) -> None:
         "keeper_pid": run.process.pid,
         "agent_pid": run.agent_pid(),
         "phase": "running",
+        "paused": False,
+        "disk_low": False,
+        "stdin": "none",
     }
 
 

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tests.supervisor.keeper import conftest
@@ -208,3 +209,106 @@ def test_a_stop_of_what_has_ended_changes_nothing(start: Start) -> None:
     assert engine.ask(op="stop", timeout_s=0) == {"ok": True}
     assert engine.ask(op="status")["exit"] == before
     assert before["stop_asked"] is False
+
+
+def stopped_by(run: conftest.Run, script: str, timeout_s: float = 20) -> tuple[dict[str, object], float]:
+    engine = run.engine()
+    before_s = time.monotonic()
+    command = {"argv": ["/bin/sh", "-c", script], "env": {"AGENT": str(run.agent_pid())}}
+    assert engine.ask(op="stop", timeout_s=timeout_s, command=command) == {"ok": True}
+    return run.ended(engine), time.monotonic() - before_s
+
+
+def test_a_stop_command_that_works_is_all_there_is(start: Start) -> None:
+    run = start(
+        [
+            "/bin/sh",
+            "-c",
+            "trap 'echo term' TERM; trap 'exit 9' USR1; echo ready; while :; do sleep 0.01; done",
+        ]
+    )
+    run.said(b"ready\n")
+
+    record, took_s = stopped_by(run, "kill -USR1 $AGENT")
+
+    assert (record["code"], record["stop_asked"], record["forced"]) == (9, True, False)
+    assert run.output() == b"ready\n"
+    assert took_s < 8
+
+
+def test_a_stop_command_that_fails_is_followed_by_term_at_once(start: Start) -> None:
+    run = start(["/bin/sleep", "1000"])
+    run.running()
+
+    record, took_s = stopped_by(run, "exit 1")
+
+    assert (record["signal"], record["forced"]) == (signal.SIGTERM, False)
+    assert took_s < 8
+
+
+@pytest.mark.parametrize("script", ["exit 0", "sleep 1000"], ids=["does nothing", "hangs"])
+def test_a_stop_command_without_effect_is_followed_by_term_after_half_of_the_window(
+    start: Start, script: str
+) -> None:
+    run = start(["/bin/sleep", "1000"])
+    run.running()
+
+    record, took_s = stopped_by(run, script, timeout_s=1)
+
+    assert (record["signal"], record["forced"]) == (signal.SIGTERM, False)
+    assert 0.5 <= took_s < 6
+
+
+def test_a_window_that_is_over_kills_agent_and_stop_command(start: Start, tmp_path: Path) -> None:
+    run = start(conftest.python(IGNORE_TERM))
+    run.said(b"ready")
+
+    record, took_s = stopped_by(run, "echo $$ >pid; exec sleep 1000", timeout_s=0.6)
+
+    assert (record["signal"], record["forced"], record["survivors"]) == (signal.SIGKILL, True, [])
+    assert 0.6 <= took_s < 6
+    assert not conftest.alive(int((tmp_path / "pid").read_text()))
+
+
+def test_no_time_leaves_no_time_for_a_stop_command(start: Start, tmp_path: Path) -> None:
+    run = start(["/bin/sleep", "1000"])
+    run.running()
+
+    record, _ = stopped_by(run, "touch ran", timeout_s=0)
+
+    assert record["signal"] == signal.SIGKILL
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_stop_command_finds_a_paused_agent_awake(start: Start) -> None:
+    run = start(["/bin/sh", "-c", "trap 'exit 9' USR1; echo ready; while :; do sleep 0.01; done"])
+    run.said(b"ready\n")
+    run.engine().ask(op="pause")
+
+    record, took_s = stopped_by(run, "kill -USR1 $AGENT")
+
+    assert (record["code"], took_s < 8) == (9, True)
+
+
+def test_a_second_stop_without_time_ends_a_stop_command(start: Start) -> None:
+    run = start(["/bin/sleep", "1000"])
+    run.running()
+    engine = run.engine()
+    engine.ask(op="stop", timeout_s=1000, command={"argv": ["/bin/sleep", "1000"]})
+    before_s = time.monotonic()
+
+    engine.ask(op="stop", timeout_s=0)
+
+    assert run.ended(engine)["signal"] == signal.SIGKILL
+    assert time.monotonic() - before_s < 8
+
+
+def test_a_stop_command_that_makes_no_sense_is_refused_and_nothing_is_stopped(start: Start) -> None:
+    run = start(["/bin/sleep", "1000"])
+    run.running()
+    peer = run.peer()
+
+    answer = peer.ask(op="stop", timeout_s=1, command={"argv": ["relative"]})
+
+    assert "absolute" in answer["error"]
+    assert peer.ask(op="status")["phase"] == "running"
