@@ -23,13 +23,15 @@ def main(arguments: list[str] | None = None) -> int:
         prog="kt-gateway", description="Run the gateway of one kt state directory."
     )
     parser.add_argument("--state-dir", required=True, type=Path)
-    state: Path = parser.parse_args(arguments).state_dir
+    parser.add_argument("--head-timeout-s", type=float, default=gateway_process.HEAD_TIMEOUT_S)
+    given = parser.parse_args(arguments)
+    state: Path = given.state_dir
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     os.umask(0o077)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.freeze()
     try:
-        asyncio.run(gateway_process.serve(state.absolute()))
+        asyncio.run(gateway_process.serve(state.absolute(), head_timeout_s=given.head_timeout_s))
     except gateway_process.AlreadyRunning as refused:
         logging.getLogger("kt").error("%s", refused)
         return 4

@@ -31,6 +31,8 @@ from kt_ledger import clock, durable, ids, layout, lending, messages, unix_socke
 
 logger = logging.getLogger(__name__)
 
+HEAD_TIMEOUT_S = 60.0
+"""How long a request's head may take from its first byte; nginx and Apache have 60 and 20 to 40 seconds."""
 TERM_TIMEOUT_S = 10.0
 """How long streams under way may go on after SIGTERM."""
 STOP_TIMEOUT_S = 3.0
@@ -44,7 +46,10 @@ class AlreadyRunning(Exception):
 class Gateway:
     """Everything that this process holds."""
 
-    def __init__(self, files: layout.GatewayLayout, who: identity.Identity) -> None:
+    def __init__(
+        self, files: layout.GatewayLayout, who: identity.Identity, *, head_timeout_s: float = HEAD_TIMEOUT_S
+    ) -> None:
+        self._head_timeout_s = head_timeout_s
         self._files = files
         self._who = who
         self._lock = take_lock(files)
@@ -121,6 +126,7 @@ class Gateway:
                 writer=self._writer,
                 time_source=clock.SystemClock(),
                 new_id=ids.new_id,
+                head_timeout_s=self._head_timeout_s,
             )
         except RulesInvalid:
             endpoint.close()
@@ -260,9 +266,10 @@ def version() -> str:
         return "0"
 
 
-async def serve(state: Path) -> None:
+async def serve(state: Path, *, head_timeout_s: float = HEAD_TIMEOUT_S) -> None:
     """Run a gateway for the state directory `state` until it is told to stop. Raises AlreadyRunning."""
-    await Gateway(layout.StateLayout(state).gateway, identity.of_this_process(version=version())).run()
+    who = identity.of_this_process(version=version())
+    await Gateway(layout.StateLayout(state).gateway, who, head_timeout_s=head_timeout_s).run()
 
 
 def _json(fields: dict[str, Any]) -> bytes:

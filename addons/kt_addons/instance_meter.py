@@ -44,6 +44,7 @@ class InstanceMeter:
         writer: JournalWriter,
         time_source: clock.Clock,
         new_id: Callable[[], str],
+        head_timeout_s: float,
     ) -> None:
         """Take the rules and the bound socket (ours from now on).
 
@@ -55,6 +56,7 @@ class InstanceMeter:
         self.endpoint = endpoint
         self.in_flight = 0
         self.draining = False
+        self.head_timeout_s = head_timeout_s
         self._room = WaitingRoom()
         self._writer = writer
         self._clock = time_source
