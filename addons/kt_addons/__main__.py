@@ -21,13 +21,13 @@ def main(arguments: list[str] | None = None) -> int:
     """Parse the command line, run, and return the exit code."""
     gc.disable()  # nothing of what is imported is garbage: looking for it costs a tenth of the start
     lean_import.skip_default_addons()
-    from kt_addons import gateway_process  # not before its imports are made lean
+    from kt_addons import gateway_process, instance_meter  # not before its imports are made lean
 
     parser = argparse.ArgumentParser(
         prog="kt-gateway", description="Run the gateway of one kt state directory."
     )
     parser.add_argument("--state-dir", required=True, type=Path)
-    parser.add_argument("--head-timeout-s", type=float, default=gateway_process.HEAD_TIMEOUT_S)
+    parser.add_argument("--head-timeout-s", type=float, default=instance_meter.HEAD_TIMEOUT_S)
     given = parser.parse_args(arguments)
     state: Path = given.state_dir
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")

@@ -20,7 +20,7 @@ from typing import Any
 
 from kt_addons import identity, proxy_master
 from kt_addons.dispatcher import Dispatcher
-from kt_addons.instance_meter import InstanceMeter
+from kt_addons.instance_meter import HEAD_TIMEOUT_S, InstanceMeter
 from kt_gateway import admin, failpoints
 from kt_gateway.http1.door import RulesInvalid
 from kt_gateway.journal.writer import JournalWriter
@@ -31,8 +31,6 @@ from kt_ledger import clock, durable, ids, layout, lending, messages, unix_socke
 
 logger = logging.getLogger(__name__)
 
-HEAD_TIMEOUT_S = 60.0
-"""How long a request's head may take from its first byte; nginx and Apache have 60 and 20 to 40 seconds."""
 TERM_TIMEOUT_S = 10.0
 """How long streams under way may go on after SIGTERM."""
 STOP_TIMEOUT_S = 3.0
