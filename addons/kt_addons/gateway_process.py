@@ -19,7 +19,7 @@ from typing import Any
 
 from kt_addons import identity, proxy_master
 from kt_addons.dispatcher import Dispatcher
-from kt_addons.instance_meter import InstanceMeter
+from kt_addons.instance_meter import HEAD_TIMEOUT_S, InstanceMeter
 from kt_gateway import admin, failpoints
 from kt_gateway.http1.door import RulesInvalid
 from kt_gateway.journal.writer import JournalWriter
@@ -44,7 +44,10 @@ class AlreadyRunning(Exception):
 class Gateway:
     """Everything that this process holds."""
 
-    def __init__(self, files: layout.GatewayLayout, who: identity.Identity) -> None:
+    def __init__(
+        self, files: layout.GatewayLayout, who: identity.Identity, *, head_timeout_s: float = HEAD_TIMEOUT_S
+    ) -> None:
+        self._head_timeout_s = head_timeout_s
         self._files = files
         self._who = who
         self._lock = take_lock(files)
@@ -121,6 +124,7 @@ class Gateway:
                 writer=self._writer,
                 time_source=clock.SystemClock(),
                 new_id=ids.new_id,
+                head_timeout_s=self._head_timeout_s,
             )
         except RulesInvalid:
             endpoint.close()
@@ -252,9 +256,10 @@ def bind(port: int) -> socket.socket:
     return endpoint
 
 
-async def serve(state: Path) -> None:
+async def serve(state: Path, *, head_timeout_s: float = HEAD_TIMEOUT_S) -> None:
     """Run a gateway for the state directory `state` until it is told to stop. Raises AlreadyRunning."""
-    await Gateway(layout.StateLayout(state).gateway, identity.of_this_process(version=VERSION)).run()
+    who = identity.of_this_process(version=VERSION)
+    await Gateway(layout.StateLayout(state).gateway, who, head_timeout_s=head_timeout_s).run()
 
 
 def _json(fields: dict[str, Any]) -> bytes:

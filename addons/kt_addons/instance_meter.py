@@ -22,6 +22,8 @@ from kt_ledger.values import Completeness, Reason
 
 HOLD_S = 10.0
 """How long a call waits for the journal before it is refused."""
+HEAD_TIMEOUT_S = 60.0
+"""How long a request's head may take from its first byte; nginx and Apache have 60 and 20 to 40 seconds."""
 COUNT_EVERY_S = 2.0
 LOCAL_ROWS_PER_WINDOW = 200
 """Rows of refused strangers within one window of counting; more are counted only."""
@@ -44,6 +46,7 @@ class InstanceMeter:
         writer: JournalWriter,
         time_source: clock.Clock,
         new_id: Callable[[], str],
+        head_timeout_s: float = HEAD_TIMEOUT_S,
     ) -> None:
         """Take the rules and the bound socket (ours from now on).
 
@@ -55,6 +58,7 @@ class InstanceMeter:
         self.endpoint = endpoint
         self.in_flight = 0
         self.draining = False
+        self.head_timeout_s = head_timeout_s
         self._room = WaitingRoom()
         self._writer = writer
         self._clock = time_source

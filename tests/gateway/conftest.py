@@ -23,8 +23,8 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 def start_gateway(tmp_path: Path) -> Iterator[Callable[..., Gateway]]:
     running: list[Gateway] = []
 
-    def start(**environment: str) -> Gateway:
-        running.append(Gateway(tmp_path / "state", **environment).started())
+    def start(*arguments: str, **environment: str) -> Gateway:
+        running.append(Gateway(tmp_path / "state", *arguments, **environment).started())
         return running[-1]
 
     yield start

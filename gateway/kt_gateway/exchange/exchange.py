@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from kt_gateway.decode.retry import LIMITED, RetryReader
 from kt_gateway.decode.table import DIALECTS, UNKNOWN_FAMILY, Dialect, dialect_of
 from kt_gateway.decode.tally import Tally
 from kt_gateway.exchange import record, request, verdict
@@ -91,6 +92,7 @@ class Exchange:
         self._sized = False
         self._failure: Reason | None = None
         self._header_request_id: str | None = None
+        self._retry: RetryReader | None = None
         if self._dialect is not None:
             self.tally = Tally(self._dialect.shape)
 
@@ -118,6 +120,11 @@ class Exchange:
     def stream(self) -> bool | None:
         """Whether the answer is an event stream; what the caller asked for before there is an answer."""
         return self._answer.stream if self._answer is not None else self.asked.stream
+
+    @property
+    def retry_at_ns(self) -> int | None:
+        """When the provider, having refused for now, said that one may come back; wall clock."""
+        return self._retry.at_ns() if self._retry is not None else None
 
     @property
     def ended_cleanly(self) -> bool:
@@ -152,12 +159,14 @@ class Exchange:
         """Return the payload of the journal's `open` record."""
         return record.open_fields(self)
 
-    def response_head(self, *, status: int, headers: Headers, mono_ns: int) -> None:  # noqa: ARG002
+    def response_head(self, *, status: int, headers: Headers, mono_ns: int) -> None:
         """Take the final response head; 1xx never come here."""
         self.status = status
         names = {name.lower() for name, _ in headers}
         self._sized = b"content-length" in names and b"transfer-encoding" not in names
         self._header_request_id = _header(headers, b"x-request-id")[:200] or None
+        if status in LIMITED:
+            self._retry = RetryReader(headers, at_ns=self.started_at_ns + mono_ns - self.started_mono_ns)
         if self._dialect is None or self.tally is None:
             return
         try:
@@ -171,6 +180,8 @@ class Exchange:
     def response_data(self, data: bytes, *, last: bool, mono_ns: int) -> Passage:
         """Take de-chunked body bytes; `last` says that these are known to be the final ones."""
         self.response_bytes += len(data)
+        if self._retry is not None:
+            self._retry.data(data)
         if self.settled:
             return Passage(data)
         outcome = self._guarded(data, lambda answer: answer.data(data, mono_ns=mono_ns))

@@ -46,7 +46,7 @@ def close_fields(
         "counts": {},
         **_known(reason=judged.reason.value if judged.reason else None, status=exchange.status),
         **found,
-        **_known(stream=exchange.stream),
+        **_known(stream=exchange.stream, retry_at_ns=exchange.retry_at_ns),
         "request_bytes": exchange.request_bytes,
         "response_bytes": exchange.response_bytes,
         "latency_ns": mono_ns - exchange.started_mono_ns,

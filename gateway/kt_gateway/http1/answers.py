@@ -14,6 +14,7 @@ _PHRASES = {
     401: b"Unauthorized",
     403: b"Forbidden",
     404: b"Not Found",
+    408: b"Request Timeout",
     405: b"Method Not Allowed",
     421: b"Misdirected Request",
     426: b"Upgrade Required",

@@ -29,11 +29,18 @@ class Asking:
         self._inbox = bytearray()
         self._body: framing.Body | None = None  # the request body that is being read
         self._discarded = 0
+        self._head_since_ns: int | None = None  # when the head that is waited for began
+        self._head_timer: commands.RequestWakeup | None = None
 
     @property
     def body_is_open(self) -> bool:
         """Whether the client has not finished its request."""
         return self._body is not None
+
+    @property
+    def has_whole_request(self) -> bool:
+        """Whether a request is under way whose sender owes nothing more."""
+        return self._line.call is not None and self._body is None
 
     def feed(self, data: bytes) -> Commands:
         """Take bytes of the client."""
@@ -50,6 +57,39 @@ class Asking:
                 break
         if len(self._inbox) > INBOX_LIMIT_BYTES and line.call is not None:
             line.wire.hold(line.client)
+        if self._inbox and line.call is None and self._body is None and not line.closing:
+            yield from self._time_head()
+        else:
+            self._head_since_ns = None
+
+    def _time_head(self) -> Commands:
+        """Begin to wait for the rest of a head; one timer a connection, however many heads come in pieces."""
+        if self._head_since_ns is None:
+            self._head_since_ns = self._line.meter.now()[1]
+        if self._head_timer is None:
+            self._head_timer = commands.RequestWakeup(self._line.meter.head_timeout_s)
+            yield self._head_timer
+
+    def woken(self, timer: commands.RequestWakeup) -> Commands:
+        """See whether the head that is waited for has taken too long."""
+        line = self._line
+        if timer is not self._head_timer:
+            return
+        self._head_timer = None
+        if self._head_since_ns is None or line.closing:
+            return
+        now_ns = line.meter.now()[1]
+        if line.meter.door.hold_s is not None:
+            self._head_since_ns = (
+                now_ns  # its sender may be frozen in the middle of it: that is no fault of its own
+            )
+        left_s = line.meter.head_timeout_s - (now_ns - self._head_since_ns) / 1e9
+        if left_s > 0:
+            self._head_timer = commands.RequestWakeup(left_s)
+            yield self._head_timer
+            return
+        why = f"got no whole request head within {line.meter.head_timeout_s:g} s"
+        yield from self._refuse_bytes(head.BadMessage(408, why))
 
     # -- heads -------------------------------------------------------------------------------------------------
     def _read_head(self) -> layer.CommandGenerator[bool]:

@@ -29,7 +29,6 @@ class Call:
     out: bytearray = field(default_factory=bytearray)  # for the agent, in this turn
     head_only: bool = False  # `out` holds the response's head and nothing else
     clean: bool = False  # settled, and the answer may be given its end
-    lingering: bool = False  # the agent has left; the rest is read for its usage only
 
     def put(self, data: bytes) -> None:
         """Frame body bytes for the agent."""

@@ -13,10 +13,10 @@ from typing import Protocol
 from mitmproxy.connection import Connection, ConnectionState
 from mitmproxy.proxy import commands, events, mode_servers
 
+from kt_gateway.mitm import presence
 from kt_gateway.mitm.hooks import KtAdmitHook, KtHoldHook, KtSettleHook, Moment, Wait
 
 READ_BYTES = 65535
-_TCP_ESTABLISHED = 1  # include/net/tcp_states.h
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER {on, 0 s}: close() sends RST (socket(7))
 
 
@@ -72,15 +72,19 @@ class LaneConnection(mode_servers.ProxyConnectionHandler):
     def is_gone(self, connection: Connection) -> bool:
         """Whether the peer has closed or reset `connection`, as far as the kernel knows at this moment.
 
-        A peer that merely shut down its sending side counts as gone, as nginx has it too.
+        An agent that merely shut down its sending side is still there, where that can be known; a provider that did
+        takes no further request.
         """
         io = self.transports.get(connection)
         if io is None or not isinstance(io.writer, asyncio.StreamWriter) or io.writer.is_closing():
             return True
         assert isinstance(io.reader, asyncio.StreamReader)
-        if io.reader.at_eof() or io.reader.exception() is not None:
+        if io.reader.exception() is not None:
             return True
-        return _peer_left(io.writer.get_extra_info("socket"))
+        ended_is_gone = connection is not self.client
+        if io.reader.at_eof() and ended_is_gone:
+            return True
+        return presence.has_left(io.writer.get_extra_info("socket"), or_ended=ended_is_gone)
 
     def give_up_on(self, connection: Connection, after_s: float) -> asyncio.TimerHandle:
         """Cancel the task of `connection` after a while, unless the returned timer is cancelled before."""
@@ -152,16 +156,3 @@ class LaneConnection(mode_servers.ProxyConnectionHandler):
                 await io.writer.drain()
             except OSError:
                 pass  # its own reader learns of it and tells the layer
-
-
-def _peer_left(endpoint: "asyncio.trsock.TransportSocket") -> bool:  # type: ignore[name-defined]
-    try:
-        if hasattr(socket, "TCP_INFO"):
-            info: bytes = endpoint.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
-            return info[0] != _TCP_ESTABLISHED
-        with socket.socket(fileno=socket.dup(endpoint.fileno())) as peek:
-            return not peek.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True

@@ -46,6 +46,11 @@ class GuardedExchange:
         return self._ask(lambda: self._exchange.finish_seen, False)
 
     @property
+    def comes_at_once(self) -> bool:
+        """Whether the answer is one document that tells its usage: cutting it saves nothing. False after a fault."""
+        return self._ask(lambda: self._exchange.metered and not self._exchange.stream, False)
+
+    @property
     def may_withhold(self) -> bool:
         """Whether fewer bytes may go on than came: an event that we asked for is taken out. Known once opened."""
         return bool(self._facts.get("usage_asked_by_us"))

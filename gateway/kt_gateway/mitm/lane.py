@@ -12,9 +12,10 @@ from mitmproxy.proxy.context import Context
 
 from kt_gateway.mitm.answering import Answering
 from kt_gateway.mitm.asking import Asking
+from kt_gateway.mitm.call import Call
 from kt_gateway.mitm.connection import LaneConnection
 from kt_gateway.mitm.hooks import GatewayStops
-from kt_gateway.mitm.line import LINGER_S, Commands, Line
+from kt_gateway.mitm.line import LINGER_S, LOOK_EVERY_S, READ_ON_S, Commands, Line
 from kt_gateway.mitm.meter import Meter
 from kt_gateway.mitm.upstream_tls import UpstreamTls
 from kt_ledger.values import Reason
@@ -32,6 +33,7 @@ class Lane(layer.Layer):
         self._line = Line(context, meter=meter, wire=wire, tunnel=tunnel)
         self._asking = Asking(self._line)
         self._answering = Answering(self._line)
+        self._look: commands.RequestWakeup | None = None
         self._line.request_is_open = lambda: self._asking.body_is_open
 
     def _handle_event(self, event: events.Event) -> Commands:
@@ -44,6 +46,7 @@ class Lane(layer.Layer):
                 yield from self._go_on()
             elif event.connection is line.client and not line.closing:
                 yield from self._asking.feed(event.data)
+                yield from self._leave_who_ended()
         except Exception:
             # A fault of the lane itself: nothing sensible can follow on this connection.
             logger.exception("a lane of instance %s failed", self._line.meter.instance_id)
@@ -53,7 +56,7 @@ class Lane(layer.Layer):
         line = self._line
         if isinstance(event, events.ConnectionClosed):
             if event.connection is line.client:
-                yield from self._client_left()
+                yield from self._client_ended()
             elif event.connection is line.upstream:
                 yield from self._answering.closed()
                 yield from line.hang_up()
@@ -61,28 +64,75 @@ class Lane(layer.Layer):
         elif isinstance(event, events.Wakeup):
             if event.command is line.timer:
                 yield from self._end_for_the_client()
+            elif event.command is self._look:
+                yield from self._look_for_the_client()
+            else:
+                yield from self._asking.woken(event.command)
         elif isinstance(event, GatewayStops):
             yield from self._abandon(Reason.GATEWAY_DIED)
 
     def _go_on(self) -> Commands:
         """Serve the next request once an exchange is over."""
         line = self._line
+        if line.call is None and line.gone:
+            yield from self._end_for_the_client()
         if line.call is None and not line.closing:
             line.wire.go_on(line.client)
             yield from self._asking.serve()
+            yield from self._leave_who_ended()
+
+    def _client_ended(self) -> Commands:
+        """Take the end of what the client sends: it has left, or waits for the answers to what it sent whole."""
+        line = self._line
+        if line.closing or not self._asking.has_whole_request or line.wire.is_gone(line.client):
+            yield from self._client_left()
+            return
+        line.ended = True
+        yield from self._look_again()
+
+    def _look_for_the_client(self) -> Commands:
+        """See whether a client that sends no more has gone meanwhile."""
+        self._look = None
+        if self._line.closing:
+            return
+        if self._line.wire.is_gone(self._line.client):
+            yield from self._client_left()
+        else:
+            yield from self._look_again()
+
+    def _look_again(self) -> Commands:
+        self._look = commands.RequestWakeup(LOOK_EVERY_S)
+        yield self._look
+
+    def _leave_who_ended(self) -> Commands:
+        """Close towards a client that sends no more once everything it asked for whole is answered."""
+        line = self._line
+        if not line.ended or line.closing:
+            return
+        if line.call is None:
+            yield from line.leave()
+        elif not self._asking.has_whole_request:
+            yield from self._client_left()
 
     def _client_left(self) -> Commands:
         line = self._line
-        was_closing, line.closing = line.closing, True
+        was_closing, line.closing, line.gone = line.closing, True, True
         yield from self._asking.client_left()
         call = line.call
-        if call is not None and call.exchange.finish_seen and not call.exchange.settled and not was_closing:
-            # The provider is about to send the usage of what the agent has taken: read on for a moment.
-            call.lingering = True
-            line.timer = commands.RequestWakeup(LINGER_S)
-            yield line.timer
+        read_on_s = 0.0 if call is None or was_closing else self._worth_reading_s(call)
+        if not read_on_s:
+            yield from self._end_for_the_client()
             return
-        yield from self._end_for_the_client()
+        line.timer = commands.RequestWakeup(read_on_s)
+        yield line.timer
+
+    def _worth_reading_s(self, call: Call) -> float:
+        """Return how long to read on without the agent: only where the usage is paid for already, and near."""
+        if call.exchange.settled or self._asking.body_is_open:
+            return 0.0
+        if call.exchange.finish_seen:
+            return LINGER_S
+        return READ_ON_S if call.exchange.comes_at_once else 0.0
 
     def _end_for_the_client(self) -> Commands:
         line = self._line

@@ -24,8 +24,14 @@ Commands = layer.CommandGenerator[None]
 
 CONNECT_TIMEOUT_S = 10.0
 """For name, connection and TLS together; the kernel alone would try for minutes. OpenAI's own client gives up at 5."""
+LOOK_EVERY_S = 1.0
+"""How often it is asked whether a client that sends no more still reads: no event tells when it stops."""
 LINGER_S = 2.0
 """How long a client may take to read our last words before its connection is closed for good."""
+
+
+READ_ON_S = 30.0
+"""How long an answer that comes in one piece is waited for when its agent has left: it is paid for either way."""
 
 
 class Line:
@@ -42,6 +48,8 @@ class Line:
         self.upstream: connection.Server | None = None
         self.call: Call | None = None
         self.closing = False  # nothing that the client sends is of interest any more
+        self.ended = False  # the client sends no more, and still reads
+        self.gone = False  # the client has left
         self.timer: commands.RequestWakeup | None = None
         self.request_is_open: Callable[[], bool] = lambda: (
             False

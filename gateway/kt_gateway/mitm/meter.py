@@ -15,6 +15,7 @@ class Meter(Protocol):
     door: door.Door
     in_flight: int
     draining: bool
+    head_timeout_s: float
 
     def begin(self, run_id: str | None, asked: RequestHead) -> GuardedExchange:
         """Return the exchange of a request that arrived now."""

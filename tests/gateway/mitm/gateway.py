@@ -108,10 +108,10 @@ class Client:
 class Gateway:
     """The process."""
 
-    def __init__(self, state: Path, **environment: str) -> None:
+    def __init__(self, state: Path, *arguments: str, **environment: str) -> None:
         self.files = layout.StateLayout(state).gateway
         self.log = state.parent / f"{state.name}.stderr"
-        command = [sys.executable, "-m", "kt_addons", "--state-dir", str(state)]
+        command = [sys.executable, "-m", "kt_addons", "--state-dir", str(state), *arguments]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stderr=log, env={**os.environ, **environment})
 

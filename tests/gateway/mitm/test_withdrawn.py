@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from tests.gateway.mitm.gateway import DEADLINE_S, Lane, eventually
-from tests.gateway.mitm.provider import COMPLETION, Asked, Wire, always, sized
+from tests.gateway.mitm.provider import COMPLETION, SSE_HEAD, Asked, Wire, always, chunks, event, sized
 
 from kt_ledger import journal
 
@@ -130,3 +130,51 @@ def test_an_answer_under_way_is_given_and_recorded_for_the_run_that_asked(make_l
     assert COMPLETION == client.answer()[1]
     row = lane.close_record()
     assert ("exact", f"run-of-{lane.instance}") == (row["completeness"], row["run"])
+
+
+@pytest.mark.parametrize("how", ["close", "reset"])
+def test_an_answer_in_one_piece_is_read_to_its_usage_though_its_agent_was_ended(
+    make_lane: MakeLane, how: str
+) -> None:
+    more = threading.Event()
+
+    def script(_: Asked, wire: Wire) -> bool:
+        assert more.wait(DEADLINE_S)
+        wire.send(sized(COMPLETION))
+        return not wire.gone()
+
+    lane = make_lane(script)
+    client = lane.client(lane.post())
+    lane.provider.wait_for(1)
+
+    lane.put(grants=[])
+    getattr(client, how)()
+    stopped(lane.client(lane.post()).answer())  # the gateway has had its turn
+    more.set()
+
+    row = lane.close_record()
+    assert ("exact", 7, f"run-of-{lane.instance}") == (
+        row["completeness"],
+        row["counts"]["output"],
+        row["run"],
+    )
+
+
+def test_a_stream_whose_agent_was_ended_is_cut_at_once_since_going_on_would_cost(make_lane: MakeLane) -> None:
+    cut = threading.Event()
+
+    def script(_: Asked, wire: Wire) -> bool:
+        wire.send(SSE_HEAD + chunks(event("a"), end=b""))
+        if wire.gone():
+            cut.set()
+        return False
+
+    lane = make_lane(script)
+    client = lane.client(lane.post(b'{"model":"m-1","stream":true}'))
+    client.until(event("a"))
+
+    lane.put(grants=[])
+    client.reset()
+
+    assert cut.wait(2)
+    assert ("unknown", "client_gone") == (lane.close_record()["completeness"], lane.close_record()["reason"])
