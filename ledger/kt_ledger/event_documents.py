@@ -1,7 +1,7 @@
 """What an event says, as JSON: the contract's payloads, and our own kinds. Pure: rows in, documents out.
 
-Laws: field names and schema versions are the contract's, everything else is additive; no value that is a secret and
-nothing that an agent wrote enters here.
+Laws: field names and schema versions are the contract's, everything else is additive; no value that is a secret
+enters here.
 """
 
 import datetime

@@ -119,6 +119,12 @@ class Store(Protocol):
     def last_event(self) -> int:
         """Return the highest number that was ever given; 0 where there is none."""
 
+    def cursor(self, name: str) -> int | None:
+        """Return how far somebody has come in the events; None where nobody of that name has begun."""
+
+    def set_cursor(self, name: str, seq: int) -> None:
+        """Remember how far somebody has come."""
+
     @property
     def events_written(self) -> int:
         """Return a number that grows with each event; it says that there is something to read, not what."""

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import sqlite
 
 from kt_ledger import event_documents
 from kt_ledger.records import EventRow, SourceTotals, TransitionRow
 from kt_ledger.store.interning import number_of
-from kt_ledger.store.schema import LASTING, engine_events, instances
+from kt_ledger.store.schema import LASTING, cursors, engine_events, instances
 from kt_ledger.values import UsageEvent
 
 _WRITTEN = "kt_events_written"
@@ -115,6 +116,18 @@ def latest(connection: sa.Connection, *, limit: int, instance_id: str | None = N
 def last(connection: sa.Connection) -> int:
     """Return the highest number that was ever given; 0 where there is none."""
     return connection.execute(sa.select(sa.func.max(engine_events.c.seq))).scalar() or 0
+
+
+def cursor(connection: sa.Connection, name: str) -> int | None:
+    """Return how far somebody has come."""
+    return connection.execute(sa.select(cursors.c.seq).where(cursors.c.name == name)).scalar()
+
+
+def set_cursor(connection: sa.Connection, name: str, seq: int) -> None:
+    """Remember how far somebody has come."""
+    insert = sqlite.insert(cursors).values(name=name, seq=seq)
+    changed = {"seq": insert.excluded.seq}
+    connection.execute(insert.on_conflict_do_update(index_elements=[cursors.c.name], set_=changed))
 
 
 def _row(row: Mapping[Any, Any]) -> EventRow:

@@ -113,6 +113,13 @@ sa.Index(
     postgresql_where=sa.text(LASTING),
 )
 
+cursors = sa.Table(
+    "cursors",  # how far somebody has come in the engine's events
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("seq", sa.BigInteger, nullable=False),
+)
+
 logs = sa.Table(
     "logs",
     metadata,

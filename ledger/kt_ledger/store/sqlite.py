@@ -164,6 +164,16 @@ class SqliteStore:
         with self._transaction("read the last event") as connection:
             return event_log.last(connection)
 
+    def cursor(self, name: str) -> int | None:
+        """Return how far somebody has come in the events."""
+        with self._transaction("read a cursor") as connection:
+            return event_log.cursor(connection, name)
+
+    def set_cursor(self, name: str, seq: int) -> None:
+        """Remember how far somebody has come."""
+        with self._transaction("keep a cursor") as connection:
+            event_log.set_cursor(connection, name, seq)
+
     @property
     def events_written(self) -> int:
         """Return a number that grows with each event."""

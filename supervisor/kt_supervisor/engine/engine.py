@@ -33,6 +33,7 @@ from kt_supervisor.engine.control.memory_routes import MemoryRoutes
 from kt_supervisor.engine.control.server import Control, Group
 from kt_supervisor.engine.fleet import Fleet
 from kt_supervisor.engine.gateway_link import GatewayLink
+from kt_supervisor.engine.hooks import Hooks
 from kt_supervisor.engine.journals import Journals
 from kt_supervisor.engine.listeners import Listeners
 from kt_supervisor.engine.parts import Parts
@@ -47,6 +48,7 @@ logger = logging.getLogger(__name__)
 OPEN_AGAIN_S = 1.0
 SWEEP_EVERY_S = 2.0
 DRAIN_TIMEOUT_S = 5.0
+HOOKS_MAY_FINISH_S = 3.0
 
 
 class Engine:
@@ -83,6 +85,7 @@ class Engine:
             restarting=Restarting(clock=clock, tasks=tasks, chance=random.Random(), guard=Guard()),
         )
         self._fleet = Fleet(self._parts)
+        self._hooks = Hooks(self._parts)
         gate = Gate(files, self._fleet, self._parts)
         self._control = Control(self._groups(), uid=os.geteuid(), judge=gate)
         self._handing_over = False
@@ -107,6 +110,7 @@ class Engine:
         if not self._handing_over:
             self._files.engine_socket.unlink(missing_ok=True)
         await self._control.stop()
+        await self._hooks.end(HOOKS_MAY_FINISH_S)
         await tasks.end()
         await self._parts.writer.close()
 
@@ -195,6 +199,7 @@ class Engine:
             if not self._adopted:
                 await asyncio.sleep(OPEN_AGAIN_S)
         self._parts.tasks.start("the gateway", self._gateway.run())
+        self._parts.tasks.start("the hooks", self._hooks.run())
         while state_dir.is_ours(self._files, self._lock):
             # What nobody pokes for: journals of gateways that are dead, or that drain.
             try:

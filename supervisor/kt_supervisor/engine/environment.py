@@ -41,6 +41,12 @@ def for_our_processes(variables: Mapping[str, str] | None = None) -> dict[str, s
     }
 
 
+def for_hooks() -> dict[str, str]:
+    """Return what an operator's own command starts with: enough to find programs, and nothing of anybody else's."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    return {"PATH": os.defpath, **kept}
+
+
 def gateway_is_external() -> bool:
     """Tell whether somebody else starts the gateway (`KT_GATEWAY=external`): it is waited for, never started."""
     return os.environ.get(GATEWAY) == "external"

@@ -46,6 +46,11 @@ def upgrade() -> None:
         sqlite_where=sa.text(NO_USAGE_UPDATE),
         postgresql_where=sa.text(NO_USAGE_UPDATE),
     )
+    op.create_table(
+        "cursors",
+        sa.Column("name", sa.Text, primary_key=True),
+        sa.Column("seq", sa.BigInteger, nullable=False),
+    )
 
 
 def downgrade() -> None:
