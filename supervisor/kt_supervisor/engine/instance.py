@@ -182,7 +182,8 @@ class Instance:
 
     def _claim(self, current: CurrentRun) -> None:
         current.files.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        whose = {"instance_id": self.id, "name": self.name}
+        number = run_logs.next_number(self._parts.files, self.id)
+        whose = {"instance_id": self.id, "name": self.name, "number": number}
         replace_file(run_logs.owner_file(current.files), json.dumps(whose).encode())
 
     async def _launch_failed(self, row: InstanceRow, error: Exception) -> LaunchFailed:
