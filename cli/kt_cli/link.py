@@ -6,6 +6,7 @@ too, and would cost more than the rest of `kt agent list` (it brings the e-mail 
 """
 
 import json
+import select
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -65,10 +66,21 @@ class Link:
             content = b"".join(answer.body())
         return _document(answer.status, content)
 
-    def lines(self, target: str, *, timeout_s: float | None = None) -> Iterator[Any]:
-        """Yield each line of an NDJSON answer as it comes; errors as in `ask`."""
+    def lines(
+        self, target: str, *, timeout_s: float | None = None, reader: int | None = None
+    ) -> Iterator[Any]:
+        """Yield each line of an NDJSON answer as it comes; errors as in `ask`.
+
+        Args:
+            target: path and query, already quoted.
+            timeout_s: how long each part of the answer may take; None waits for ever.
+            reader: the descriptor to which the lines go; nobody waits longer than whoever reads there.
+
+        Raises:
+            BrokenPipeError: nobody reads there any more.
+        """
         with self._asked("GET", target, None, timeout_s) as connection:
-            answer = _Answer(connection)
+            answer = _Answer(connection, reader=reader)
             if answer.status >= 300:
                 _document(answer.status, b"".join(answer.body()))
             rest = b""
@@ -113,8 +125,9 @@ class Link:
 class _Answer:
     """One HTTP answer: the head is read at once, the body as it is iterated."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, *, reader: int | None = None) -> None:
         self._connection = connection
+        self._reader = reader
         self._buffer = b""
         head = self._until(b"\r\n\r\n").decode("latin-1")
         first, *lines = head.split("\r\n")
@@ -165,10 +178,23 @@ class _Answer:
         return data or self._received()
 
     def _received(self) -> bytes:
+        if self._reader is not None:
+            _wait(self._connection, self._reader)
         try:
             return self._connection.recv(_PORTION_BYTES)
         except OSError as error:
             raise _lost(error) from error
+
+
+def _wait(connection: socket.socket, reader: int) -> None:
+    """Return once there is something to receive. Raises BrokenPipeError once nobody reads at `reader` any more."""
+    watched = select.poll()
+    watched.register(connection, select.POLLIN)
+    watched.register(reader, 0)  # POLLERR comes unasked: the read end of a pipe was closed (poll(2))
+    timeout_s = connection.gettimeout()
+    ready = dict(watched.poll(None if timeout_s is None else timeout_s * 1e3))
+    if ready.get(reader, 0) & select.POLLERR and connection.fileno() not in ready:
+        raise BrokenPipeError
 
 
 def _document(status: int, content: bytes) -> Any:

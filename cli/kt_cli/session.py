@@ -28,11 +28,11 @@ def ask(method: str, target: str, *, body: Any = None, timeout_s: float | None =
     try:
         return link.ask(method, target, body=body, timeout_s=timeout_s)
     except EngineAway:
-        _ignite(layout)
+        ignite(layout)
     except Failure as failure:
         if method != "GET" or failure.code != ENGINE_LOST:
             raise
-        _ignite(layout)
+        ignite(layout)
     return link.ask(method, target, body=body, timeout_s=timeout_s)
 
 
@@ -49,14 +49,14 @@ def ask_about(
     return ask(method, f"/v1/agents/{name}{target}", body=body, timeout_s=timeout_s)
 
 
-def lines_about(name: str, target: str) -> Iterator[Any]:
-    """Yield the lines of an NDJSON answer about one agent; errors as `ask_about`."""
+def lines_about(name: str, target: str, *, reader: int | None = None) -> Iterator[Any]:
+    """Yield the lines of an NDJSON answer about one agent; errors as `ask_about`, and as `Link.lines`."""
     _check_known(name)
     layout = environment.state()
     link = Link(layout.engine_socket)
     if not link.answers():
-        _ignite(layout)
-    yield from link.lines(f"/v1/agents/{name}{target}")
+        ignite(layout)
+    yield from link.lines(f"/v1/agents/{name}{target}", reader=reader)
 
 
 def _check_known(name: str) -> None:
@@ -73,7 +73,8 @@ def _check_known(name: str) -> None:
         )
 
 
-def _ignite(layout: StateLayout) -> None:
+def ignite(layout: StateLayout) -> None:
+    """Have an engine that answers (`ignition.ensure`)."""
     from kt_cli import (
         ignition,
     )  # brings subprocess: not on the path of a command that finds its engine running
