@@ -51,12 +51,21 @@ def ask_about(
     return client_for(name).perform(request)
 
 
-def lines_about(name: str, target: str) -> Iterator[Any]:
-    """Yield the lines of an NDJSON answer about one agent; errors as `ask_about`."""
+def lines_about(name: str, target: str, *, reader: int | None = None) -> Iterator[Any]:
+    """Yield the lines of an NDJSON answer about one agent; errors as `ask_about`, and as `Link.stream`."""
     request = Request(method="GET", target=f"/v1/agents/{name}{target}", timeout_s=None, about=name)
-    return client_for(name).lines(request)
+    return client_for(name).lines(request, reader=reader)
 
 
 def lines(target: str) -> Iterator[Any]:
     """Yield the lines of an NDJSON answer, from an engine that is started where it is away."""
     return client().lines(Request(method="GET", target=target, timeout_s=None))
+
+
+def ignite(layout: StateLayout) -> None:
+    """Have an engine that answers (`kt_client.ignition`)."""
+    from kt_client import (
+        ignition,  # brings subprocess: not on the path of a command that finds its engine running
+    )
+
+    ignition.ensure(layout)

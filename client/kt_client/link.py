@@ -3,6 +3,7 @@
 `Link` asks the engine that is there and starts none.
 """
 
+import select
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -67,11 +68,21 @@ class Link:
                 conversation.receive(_received(connection))
         return conversation.document()
 
-    def stream(self, request: Request) -> Iterator[Any]:
-        """Yield each line of the answer as it comes; errors as `document`."""
+    def stream(self, request: Request, *, reader: int | None = None) -> Iterator[Any]:
+        """Yield each line of the answer as it comes; errors as `document`.
+
+        Args:
+            request: what is asked.
+            reader: the descriptor to which the lines go; nobody waits longer than whoever reads there.
+
+        Raises:
+            BrokenPipeError: nobody reads there any more.
+        """
         conversation = Conversation(lines=True)
         with self._asked(request) as connection:
             while not conversation.ended:
+                if reader is not None:
+                    _wait(connection, reader)
                 yield from conversation.receive(_received(connection))
         conversation.document()
 
@@ -96,6 +107,17 @@ class Link:
             connection.close()
             raise errors.unreachable(error, self.path) from error
         return connection
+
+
+def _wait(connection: socket.socket, reader: int) -> None:
+    """Return once there is something to receive. Raises BrokenPipeError once nobody reads at `reader` any more."""
+    watched = select.poll()
+    watched.register(connection, select.POLLIN)
+    watched.register(reader, 0)  # POLLERR comes unasked: the read end of a pipe was closed (poll(2))
+    timeout_s = connection.gettimeout()
+    ready = dict(watched.poll(None if timeout_s is None else timeout_s * 1e3))
+    if ready.get(reader, 0) & select.POLLERR and connection.fileno() not in ready:
+        raise BrokenPipeError
 
 
 def _received(connection: socket.socket) -> bytes:

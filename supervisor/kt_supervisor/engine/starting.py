@@ -112,7 +112,8 @@ class Starting:
 
     def _claim(self, current: CurrentRun) -> None:
         current.files.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        whose = {"instance_id": self._life.id, "name": self._life.name}
+        number = run_logs.next_number(self._parts.files, self._life.id)
+        whose = {"instance_id": self._life.id, "name": self._life.name, "number": number}
         replace_file(run_logs.owner_file(current.files), json.dumps(whose).encode())
 
     async def _failed(self, row: InstanceRow, current: CurrentRun, error: Exception) -> LaunchFailed:

@@ -237,7 +237,7 @@ def test_logs_into_a_pipe_are_what_the_agent_wrote(script: Any, kt: Any, asked: 
 
     done = kt("agent", "logs", "bot")
 
-    assert "GET /v1/agents/bot/logs?follow=0" == asked()[0]
+    assert "GET /v1/agents/bot/logs?follow=0&unfinished=1" == asked()[0]
     assert [
         "2026-01-01T00:00:00Z [agent-out] \x1b[31mred\x1b[2J",
         "2026-01-01T00:00:01Z [agent-err] plain",
@@ -247,7 +247,7 @@ def test_logs_into_a_pipe_are_what_the_agent_wrote(script: Any, kt: Any, asked: 
 def test_a_log_that_was_cut_is_not_taken_for_the_whole(script: Any, kt: Any, asked: Any) -> None:
     script.answer(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"5\r\n{")
 
-    done = kt("agent", "logs", "bot", "-f")
+    done = kt("agent", "logs", "bot")
 
     assert 1 == done.code
     assert "ask again: kt agent logs bot" in done.err

@@ -1,68 +1,30 @@
-import struct
+import json
 from pathlib import Path
 
-import pytest
-
-from kt_ledger.layout import RunLayout
+from kt_ledger.layout import RunLayout, StateLayout
 from kt_supervisor.engine import run_logs
-from kt_supervisor.engine.run_logs import StreamCursor
 
 
-def write(files: RunLayout, stream: str, number: int, *portions: tuple[int, bytes]) -> None:
-    with files.segment(stream, number).open("ab") as log, files.index(stream, number).open("ab") as index:
-        for at_ns, data in portions:
-            index.write(struct.pack("<QQ", log.tell(), at_ns))
-            log.write(data)
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> RunLayout:
-    return RunLayout(tmp_path)
-
-
-def shown(files: RunLayout, *, final: bool = True) -> list[tuple[int, str, str]]:
-    cursors = [StreamCursor(files, stream) for stream in ("out", "err")]
-    return [(line.at_ns, line.stream, line.text) for line in run_logs.merged(cursors, [], final=final)]
-
-
-def test_two_streams_are_merged_by_the_time_of_their_writes(files: RunLayout) -> None:
-    write(files, "out", 1, (10, b"a\nb\n"), (30, b"d\n"))
-    write(files, "err", 1, (20, b"c\n"))
-
-    assert [(10, "a"), (10, "b"), (20, "c"), (30, "d")] == [(at, text) for at, _, text in shown(files)]
-
-
-def test_a_line_has_the_time_of_its_first_byte_across_writes_and_segments(files: RunLayout) -> None:
-    write(files, "out", 1, (10, b"x\nbe"), (20, b"g"))
-    write(files, "out", 2, (30, b"in\nlast"))
-
-    assert [(10, "x"), (10, "begin"), (30, "last")] == [(at, text) for at, _, text in shown(files)]
-
-
-def test_an_unfinished_line_waits_for_its_end(files: RunLayout) -> None:
-    cursor = StreamCursor(files, "out")
-    write(files, "out", 1, (10, b"one\ntw"))
-    first = [line.text for line in cursor.lines(final=False)]
-    write(files, "out", 1, (20, b"o\n"))
-
-    second = [line.text for line in cursor.lines(final=False)]
-
-    assert (["one"], ["two"]) == (first, second)
-
-
-def test_bytes_that_are_no_text_and_endless_lines_are_shown_all_the_same(files: RunLayout) -> None:
-    write(files, "out", 1, (10, b"\xff\xfe\r\n" + b"y" * (3 << 20)))
-
-    lines = [text for _, _, text in shown(files)]
-
-    assert "\ufffd\ufffd" == lines[0]
-    assert 3 << 20 == sum(len(line) for line in lines[1:])
-    assert max(map(len, lines)) < 2 << 20
-
-
-def test_the_last_lines_come_from_the_last_segments(files: RunLayout) -> None:
-    write(files, "out", 1, (10, b"early\n"))
-    write(files, "out", 2, (20, b"late\n"))
-    write(files, "err", 1, (30, b"why\n"))
+def test_the_last_lines_come_from_the_last_segments(tmp_path: Path) -> None:
+    files = RunLayout(tmp_path)
+    files.segment("out", 1).write_bytes(b"early\n")
+    files.segment("out", 2).write_bytes(b"late\n")
+    files.segment("err", 1).write_bytes(b"why\n")
 
     assert ["late", "why"] == run_logs.last_lines(files)
+
+
+def test_runs_are_in_the_order_of_their_numbers_whatever_the_clock_said(tmp_path: Path) -> None:
+    state = StateLayout(tmp_path)
+    for name, number, whose in (("b", 1, "i"), ("a", 2, "i"), ("c", 1, "other")):
+        state.run(name).root.mkdir(parents=True)
+        owner = {"instance_id": whose, "name": "bot", "number": number}
+        run_logs.owner_file(state.run(name)).write_text(json.dumps(owner))
+    strangers: set[str] = set()
+
+    found = run_logs.numbered(state, "i", strangers=strangers)
+
+    assert [("b", 1), ("a", 2)] == [(run.id, run.number) for run in found]
+    assert {"c"} == strangers
+    assert 3 == run_logs.next_number(state, "i")
+    assert 1 == run_logs.next_number(state, "nobody")
