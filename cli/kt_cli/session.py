@@ -6,12 +6,13 @@ The rules are the library's (`kt_client.asking`); this room adds that a name whi
 from collections.abc import Iterator
 from typing import Any
 
-from kt_cli import environment
+from kt_cli import environment, output
 from kt_cli.link import ANSWER_TIMEOUT_S
 from kt_client import place
 from kt_client.blocking import Client
 from kt_client.wire import Request
 from kt_ledger.layout import StateLayout
+from kt_ledger.version import VERSION
 
 
 def is_unused(layout: StateLayout) -> bool:
@@ -20,8 +21,20 @@ def is_unused(layout: StateLayout) -> bool:
 
 
 def client() -> Client:
-    """Return a client of this command's state directory."""
-    return Client(environment.state().root)
+    """Return a client of this command's state directory; it says once where the engine is of another version."""
+    return Client(environment.state().root, hears_version=_remark)
+
+
+def _remark(version: str) -> None:
+    if version == VERSION or version in _remarked:
+        return
+    from kt_client import upgrading
+
+    _remarked.add(version)
+    output.note(f"kt: {upgrading.hint(version)}")
+
+
+_remarked: set[str] = set()
 
 
 def client_for(name: str) -> Client:

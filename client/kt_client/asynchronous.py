@@ -65,13 +65,19 @@ class AsyncClient(Verbs[Awaitable[dict[str, Any]], AsyncIterator[dict[str, Any]]
             while not conversation.ended:
                 for line in conversation.receive(await _received(connection, request.timeout_s)):
                     yield line
+        self._tell_version(conversation)
         conversation.document()
+
+    def _tell_version(self, conversation: Conversation) -> None:
+        if self.hears_version is not None and conversation.version is not None:
+            self.hears_version(conversation.version)
 
     async def _document(self, request: Request) -> Any:
         conversation = Conversation()
         async with self._asked(request) as connection:
             while not conversation.ended:
                 conversation.receive(await _received(connection, request.timeout_s))
+        self._tell_version(conversation)
         return conversation.document()
 
     @contextlib.asynccontextmanager

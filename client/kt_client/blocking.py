@@ -17,7 +17,7 @@ class Client(Verbs[dict[str, Any], Iterator[dict[str, Any]]]):
         """Return the answer to a request of one's own making; the verbs all come down to this."""
         if (known := asking.without_engine(request, self.files)) is not None:
             return known
-        link = Link(self.files.engine_socket)
+        link = Link(self.files.engine_socket, self.hears_version)
         try:
             return link.document(request)
         except KtError as error:
@@ -33,7 +33,7 @@ class Client(Verbs[dict[str, Any], Iterator[dict[str, Any]]]):
         if (known := asking.without_engine(request, self.files)) is not None:
             yield from known
             return
-        link = Link(self.files.engine_socket)
+        link = Link(self.files.engine_socket, self.hears_version)
         if not link.answers():
             if not self.start_engine:
                 raise EngineAway(f"no engine answers at {link.path}", code="engine_away")

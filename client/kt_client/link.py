@@ -5,7 +5,7 @@
 
 import select
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ class Link:
     """Where the engine of one state directory answers."""
 
     path: Path
+    hears_version: Callable[[str], None] | None = None
+    """Told which version of the engine answered, once an answer."""
 
     def answers(self) -> bool:
         """Return whether an engine accepts connections at this moment.
@@ -66,6 +68,7 @@ class Link:
         with self._asked(request) as connection:
             while not conversation.ended:
                 conversation.receive(_received(connection))
+        self._tell_version(conversation)
         return conversation.document()
 
     def stream(self, request: Request, *, reader: int | None = None) -> Iterator[Any]:
@@ -84,7 +87,12 @@ class Link:
                 if reader is not None:
                     _wait(connection, reader)
                 yield from conversation.receive(_received(connection))
+        self._tell_version(conversation)
         conversation.document()
+
+    def _tell_version(self, conversation: Conversation) -> None:
+        if self.hears_version is not None and conversation.version is not None:
+            self.hears_version(conversation.version)
 
     def _asked(self, request: Request) -> socket.socket:
         connection = self._connected()

@@ -49,14 +49,13 @@ def upgrade(files: StateLayout, *, timeout_s: float = HANDOVER_TIMEOUT_S) -> dic
     return _told(before, after, notices)
 
 
-def hint(seen: str | None) -> str | None:
+def hint(seen: str) -> str | None:
     """Return what to tell people where the engine that answered is not of this version; None where it is."""
     if seen == VERSION:
         return None
-    if seen is not None and _order(seen) > _order(VERSION):
-        return f"the engine that runs is of version {seen}, this kt of {VERSION}: use the newer kt"
-    whose = f"version {seen}" if seen else "an older version"
-    return f"the engine that runs is of {whose}, this kt of {VERSION}: `kt engine upgrade` replaces it, agents run on"
+    newer = _order(seen) > _order(VERSION)
+    remedy = "use the newer kt" if newer else "`kt engine upgrade` replaces it, agents run on"
+    return f"the engine that runs is of version {seen}, this kt of {VERSION}: {remedy}"
 
 
 def _hand_over(link: Link, files: StateLayout, before: dict[str, Any], timeout_s: float) -> list[str]:

@@ -43,10 +43,23 @@ class Verbs[Document, Lines](ABC):
     raises `EngineAway`. In a state directory that was never used, reading starts and makes nothing.
     """
 
-    def __init__(self, state_dir: str | os.PathLike[str] | None = None, *, start_engine: bool = True) -> None:
-        """Choose the state directory: by default the one that `kt` would use (`KTESIO_STATE_DIR`)."""
+    def __init__(
+        self,
+        state_dir: str | os.PathLike[str] | None = None,
+        *,
+        start_engine: bool = True,
+        hears_version: Callable[[str], None] | None = None,
+    ) -> None:
+        """Choose the state directory.
+
+        Args:
+            state_dir: by default the one that `kt` would use (`KTESIO_STATE_DIR`).
+            start_engine: whether a verb may start one.
+            hears_version: told with each answer which version of the engine gave it.
+        """
         self.files: StateLayout = place.layout(state_dir)
         self.start_engine = start_engine
+        self.hears_version = hears_version
 
     # -- agents ------------------------------------------------------------------------------------------------
     def register(

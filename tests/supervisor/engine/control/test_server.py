@@ -2,6 +2,10 @@ from typing import Any
 
 import pytest
 
+from kt_client.errors import KtError
+from kt_client.link import Link
+from kt_ledger.version import VERSION
+
 
 @pytest.mark.parametrize(
     ("method", "target", "body"),
@@ -52,3 +56,24 @@ def test_the_engine_describes_itself(house: Any) -> None:
         facts["state_dir"],
     )
     assert {"running": 0, "total": 0} == facts["agents"]
+
+
+def test_a_socket_that_somebody_removed_is_made_again(house: Any) -> None:
+    pid = house.engine_pid()
+    house.files.engine_socket.unlink()
+
+    house.wait_for_engine()
+
+    assert pid == house.engine_pid()
+    assert 0 == house.files.engine_socket.stat().st_mode & 0o077
+
+
+def test_every_answer_says_of_which_version_the_engine_is(house: Any) -> None:
+    seen: list[str] = []
+    link = Link(house.files.engine_socket, seen.append)
+
+    link.ask("GET", "/v1/engine")
+    with pytest.raises(KtError):
+        link.ask("GET", "/v1/nothing")
+
+    assert [VERSION, VERSION] == seen

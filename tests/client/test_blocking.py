@@ -1,0 +1,136 @@
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kt_client.blocking import Client
+from kt_client.errors import EngineAway, KtError, NotFound, WrongState, WrongUse
+
+TALKS = "import time\nfor n in range(3): print('line', n, flush=True)\ntime.sleep(600)"
+
+
+def test_one_agents_life_and_its_refusals(client: Client) -> None:
+    with pytest.raises(KtError) as invalid:
+        client.register("bot", manifest=client.files.root.parent)
+    client.register("bot", kind="command", command=[sys.executable, "-u", "-c", TALKS])
+    started = client.start("bot")
+    with pytest.raises(WrongState):
+        client.start("bot")
+    with pytest.raises(NotFound):
+        client.show("nobody")
+    with pytest.raises(WrongUse):
+        client.config_set("bot", "no.such.key", "1")
+    client.config_set("bot", "model", "small & quick=1")
+    model = client.config_get("bot", "model")["entries"][0]["value"]
+    client.config_unset("bot", "model")
+    texts = []
+    for line in client.logs("bot", follow=True):
+        texts.append(line["text"])
+        if line["text"] == "line 2":
+            break
+    stopped = client.stop("bot", timeout_s=5)
+
+    assert 3 == invalid.value.exit_code
+    assert "small & quick=1" == model
+    assert ["line 0", "line 1", "line 2"] == [text for text in texts if text.startswith("line")]
+    assert ("running", "stopped") == (started["state"], stopped["state"])
+    assert ["bot"] == [entry["name"] for entry in client.list()["instances"]]
+    assert 0 == client.usage("bot")["usage"]["cumulative_input_tokens"]
+    assert [] == client.calls("bot")["exchanges"]
+    assert client.remove("bot", delete=True)["removed"]
+
+
+def test_a_manifest_is_judged_by_the_engine(client: Client, tmp_path: Path) -> None:
+    (tmp_path / "adapter.toml").write_text('contract_version = "1.0.0"\n')
+
+    with pytest.raises(KtError, match=r"missing \[adapter\]") as caught:
+        client.register("bot", manifest=tmp_path)
+
+    assert (1, "manifest_invalid") == (caught.value.exit_code, caught.value.code)
+    assert [] == client.list()["instances"]
+
+
+def test_reading_an_unused_place_makes_nothing(client: Client) -> None:
+    assert [] == client.list()["instances"]
+    assert 0 == client.usage()["totals"]["total_input_tokens"]
+    assert [] == list(client.events())
+    with pytest.raises(NotFound):
+        next(iter(client.logs("bot")))
+    assert {"running": False}.items() <= client.engine_status().items()
+    assert not client.files.root.exists()
+
+
+def test_a_client_that_may_not_start_an_engine_says_that_there_is_none(tmp_path: Path) -> None:
+    client = Client(tmp_path / "state", start_engine=False)
+
+    with pytest.raises(EngineAway, match="kt engine start"):
+        client.register("bot", kind="mock")
+
+    assert not (tmp_path / "state").exists()
+
+
+def test_the_engine_that_it_starts_is_nobodys_child(client: Client) -> None:
+    pid = client.engine_start()["pid"]
+
+    parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+    assert os.getpid() != parent
+    assert f"{os.getpid()}" not in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    assert str(pid) not in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+
+
+def test_clients_of_two_places_live_side_by_side_in_many_threads(client: Client, tmp_path: Path) -> None:
+    other = Client(tmp_path / "other")
+    failures: list[BaseException] = []
+
+    def work(one: Client, name: str) -> None:
+        try:
+            one.register(name, kind="mock")
+            assert name in [entry["name"] for entry in one.list()["instances"]]
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [
+        threading.Thread(target=work, args=(one, f"{place}{n}"))
+        for n in range(4)
+        for place, one in (("a", client), ("b", other))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    names = [sorted(entry["name"][0] for entry in one.list()["instances"]) for one in (client, other)]
+    other.engine_stop(everything=True)
+
+    assert [] == failures
+    assert [["a"] * 4, ["b"] * 4] == names
+
+
+def test_importing_it_changes_nothing_and_loads_nothing_slow(tmp_path: Path) -> None:
+    probe = (
+        "import os, signal, sys\n"
+        "before = dict(os.environ), [signal.getsignal(n) for n in signal.valid_signals()], os.umask(0o22)\n"
+        "os.umask(before[2])\n"
+        "from kt_client import Client\n"
+        f"Client({str(tmp_path / 'state')!r}).list()\n"
+        "after = dict(os.environ), [signal.getsignal(n) for n in signal.valid_signals()], os.umask(0o22)\n"
+        "slow = [n for n in ('asyncio', 'subprocess', 'aiohttp', 'pydantic', 'click') if n in sys.modules]\n"
+        "print(before == after, slow)\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+
+    assert "True []\n" == done.stdout
+
+
+def test_it_tells_which_version_answered(script: Any, kt: Any) -> None:
+    seen: list[str] = []
+    script.answer(b"HTTP/1.1 200 OK\r\nkt-version: 9.9\r\ncontent-length: 2\r\n\r\n{}")
+
+    Client(kt.state, hears_version=seen.append).engine_status()
+
+    assert ["9.9"] == seen

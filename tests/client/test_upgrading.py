@@ -1,0 +1,126 @@
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kt_client import upgrading
+from kt_client.blocking import Client
+from kt_client.errors import KtError
+from kt_client.link import Link
+from kt_ledger.version import VERSION
+
+SLEEPS = "import time\ntime.sleep(600)"
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"), [("0.0.9", "kt engine upgrade"), ("99.0", "use the newer kt"), ("0.0.9rc1", "upgrade")]
+)
+def test_another_version_is_told_with_its_remedy(seen: str, words: str) -> None:
+    assert words in str(upgrading.hint(seen))
+    assert seen in str(upgrading.hint(seen))
+
+
+def test_the_same_version_is_no_news() -> None:
+    assert upgrading.hint(VERSION) is None
+
+
+def test_where_none_runs_an_upgrade_is_a_start(client: Client) -> None:
+    told = client.engine_upgrade()
+
+    assert told["replaced"] is None
+    assert client.engine_status()["pid"] == told["engine"]["pid"]
+
+
+def test_an_upgrade_keeps_runs_and_lets_a_start_under_way_finish(client: Client) -> None:
+    for name in ("old", "new"):
+        client.register(name, kind="command", command=[sys.executable, "-c", SLEEPS])
+    run_id = client.start("old")["run_id"]
+    answers: list[Any] = []
+    starting = threading.Thread(target=lambda: answers.append(client.start("new")))
+    starting.start()
+    while client.show("new")["instance"]["state"] == "registered":
+        pass
+
+    told = client.engine_upgrade()
+    starting.join(60)
+
+    assert told["replaced"]["pid"] != told["engine"]["pid"]
+    assert ["running"] == [answer["state"] for answer in answers]
+    entries = {entry["name"]: entry for entry in client.list()["instances"]}
+    assert run_id == entries["old"]["run_id"]
+    assert answers[0]["run_id"] == entries["new"]["run_id"]
+    assert {"running"} == {entry["state"] for entry in entries.values()}
+    assert not client.files.engine_stopped.exists()
+
+
+def test_callers_who_ask_during_an_upgrade_are_all_answered(client: Client) -> None:
+    client.register("bot", kind="mock")
+    failures: list[Exception] = []
+    over = threading.Event()
+    asked = [0]
+
+    def ask() -> None:
+        while not over.is_set():
+            try:
+                client.list()
+                asked[0] += 1
+            except KtError as error:
+                failures.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    client.engine_upgrade()
+    over.set()
+    for thread in threads:
+        thread.join(60)
+
+    assert [] == failures
+    assert asked[0]
+
+
+def test_keepers_bring_an_engine_back_where_nobody_follows(client: Client) -> None:
+    client.register("bot", kind="command", command=[sys.executable, "-c", SLEEPS])
+    run_id = client.start("bot")["run_id"]
+    link = Link(client.files.engine_socket)
+    old = link.ask("GET", "/v1/engine")["pid"]
+
+    link.ask("POST", "/v1/engine/handover", body={"timeout_s": 5})
+    while not link.answers():
+        assert not client.files.engine_stopped.exists()
+
+    assert old != link.ask("GET", "/v1/engine")["pid"]
+    assert run_id == client.show("bot")["instance"]["run_id"]
+
+
+def test_a_lock_that_a_keeper_holds_is_no_reason_to_wait(client: Client) -> None:
+    client.engine_start()
+    turn = os.open(client.files.engine_waking, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(turn, fcntl.LOCK_EX)
+
+    told = client.engine_upgrade()
+
+    os.close(turn)
+    assert told["replaced"]["pid"] != told["engine"]["pid"]
+
+
+def test_an_engine_without_a_hand_over_is_stopped_and_followed(script: Any, kt: Any, tmp_path: Path) -> None:
+    """What an older engine says is scripted: there is none in this tree."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    script.answer_json(200, {"pid": ended.pid, "version": "0.0.1"})
+    script.answer_json(404, {"error": {"code": "no_such_call", "exit_code": 2, "message": "no such call"}})
+    script.answer_json(200, {"stopped": True})
+    script.answer_json(200, {"pid": 1, "version": "0.0.1", "store": "ok"})
+
+    told = upgrading.upgrade(Client(kt.state).files)
+
+    asked = [json.loads(head.partition(b"\r\n\r\n")[2] or b"{}") for head in script.heads]
+    assert {"all": False} == asked[2]
+    assert "0.0.1" == told["replaced"]["version"]
