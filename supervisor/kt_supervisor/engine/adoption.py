@@ -5,9 +5,6 @@ it lives. What cannot be identified never receives a signal.
 """
 
 import json
-import os
-import signal
-import time
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -19,9 +16,6 @@ from kt_supervisor.engine import state_dir
 from kt_supervisor.engine.ending import Exit
 from kt_supervisor.keeper import proctree, system
 
-END_GRACE_S = 2.0
-LOOK_S = 0.05
-CLEAN_LOOKS = 2
 REBOOTED = "the machine was restarted"
 
 
@@ -143,60 +137,9 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def end_tree(run_id: str, record: dict[str, Any] | None) -> bool:
-    """End what is left of a Run whose keeper is dead; blocks for some seconds. Return whether nothing is left.
-
-    Reached are the agent of the record, where it is still that process, with everything below it, and whatever
-    carries the Run's id in its environment.
-    """
-    begun_s, clean = time.monotonic(), 0
-    asked = False
-    while clean < CLEAN_LOOKS:
-        left = _left(run_id, record)
-        clean = 0 if left else clean + 1
-        late = time.monotonic() - begun_s > END_GRACE_S
-        if time.monotonic() - begun_s > 3 * END_GRACE_S and left:
-            return False
-        for process in left:
-            if late:
-                proctree.send(process, signal.SIGKILL)
-            elif not asked:
-                proctree.send(process, signal.SIGTERM)
-                proctree.send(process, signal.SIGCONT)
-        asked = asked or bool(left)
-        time.sleep(LOOK_S)
-    return True
-
-
-def carrying(variable: str) -> list[proctree.Process]:
-    """Return the living processes that were started with `variable` (NAME=VALUE) in their environment (Linux)."""
-    if not Path("/proc/self/environ").exists():
-        return []
-    found = []
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdecimal() or int(folder.name) == os.getpid():
-            continue
-        pid = int(folder.name)
-        process = proctree.read(pid) if carries(pid, variable) else None
-        if process and process.alive():
-            found.append(process)
-    return found
-
-
 def carries(pid: int, variable: str) -> bool:
     """Tell whether a process was started with `variable` (NAME=VALUE); False where that is not ours to see."""
     try:
         return variable.encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return False
-
-
-def _left(run_id: str, record: dict[str, Any] | None) -> list[proctree.Process]:
-    found = {process.pid: process for process in carrying(f"KT_RUN={run_id}")}
-    agent = (
-        proctree.read(record["agent_pid"]) if record and isinstance(record.get("agent_pid"), int) else None
-    )
-    if agent and record and agent.start_ticks == record.get("agent_start_ticks") and agent.alive():
-        found[agent.pid] = agent
-        found.update({process.pid: process for process in proctree.descendants(agent.pid)})
-    return list(found.values())

@@ -18,14 +18,16 @@ from kt_supervisor.engine import (
     restart_policy,
     restart_view,
     run_logs,
+    state_dir,
     views,
 )
 from kt_supervisor.engine.current_run import CONFIRM_S
 from kt_supervisor.engine.gateway_client import GatewayAway, ListenerRefused
 from kt_supervisor.engine.instance import Instance
 from kt_supervisor.engine.keeper_link import KeeperGone, KeeperLink
+from kt_supervisor.engine.lifecycle import InvalidTransition
 from kt_supervisor.engine.parts import Parts
-from kt_supervisor.engine.problems import NoSuchAgent, Refused, StopUnconfirmed
+from kt_supervisor.engine.problems import USAGE, WRONG_STATE, NoSuchAgent, Refused, StopUnconfirmed
 from kt_supervisor.engine.views import Known
 
 logger = logging.getLogger(__name__)
@@ -39,6 +41,8 @@ class Fleet:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._instances: dict[str, Instance] = {}
+        self._leaving: set[str] = set()
+        self._ending = False
 
     def instance(self, name: str) -> Instance:
         """Return an instance. Raises NameInvalid, NoSuchAgent."""
@@ -61,6 +65,14 @@ class Fleet:
     async def register(self, name: str, snapshot: str) -> dict[str, Any]:
         """Register an instance; everything is judged first, and a refusal leaves nothing behind."""
         names.check(name)
+        self.check_open()
+        if name in self._leaving:
+            raise Refused(
+                f"cannot register {name}: got the name of an agent that is just being removed, wanted a free one; "
+                "try again in a moment",
+                code="name_taken",
+                exit_code=USAGE,
+            )
         adapter = Adapter.from_json(snapshot)
         row = InstanceRow(
             id=ids.new_id(wall=self._parts.clock),
@@ -120,10 +132,25 @@ class Fleet:
     async def forget(self, name: str, *, delete: bool, force: bool) -> dict[str, Any]:
         """Remove an instance (`Instance.remove`)."""
         instance = self.instance(name)
-        answer = await instance.remove(delete=delete, force=force)
+        # The ledger frees the name before the folders are gone: nobody may take it in between.
+        self._leaving.add(name)
+        try:
+            answer = await instance.remove(delete=delete, force=force)
+        finally:
+            self._leaving.discard(name)
         if self._instances.get(name) is instance:
             del self._instances[name]
         return answer
+
+    def check_open(self) -> None:
+        """Raise Refused where everything is being stopped: what begins now would be left behind."""
+        if self._ending:
+            raise Refused(
+                "got a verb that begins something while everything is being stopped, wanted it before or after; "
+                "try again once the engine has ended",
+                code="ending",
+                exit_code=WRONG_STATE,
+            )
 
     async def catch_up(self, name: str | None = None) -> None:
         """Have what logs and journals hold at this moment in the ledger, of one instance or of all."""
@@ -171,7 +198,12 @@ class Fleet:
         return replace(known, upstream=shown, key_missing=key_lost)
 
     async def stop_all(self) -> list[str]:
-        """Stop everything that runs, all at once; return what could not be stopped, in words."""
+        """Stop everything that runs, all at once; return what could not be stopped, in words.
+
+        From here on nothing begins any more. Runs that the ledger does not know, as after somebody replaced it, are
+        stopped through their keepers.
+        """
+        self._ending = True
         if self._parts.writer.trouble is not None:
             live_names = {
                 str(name) for run in self._live_runs() if (name := (run_logs.owner(run) or {}).get("name"))
@@ -181,11 +213,24 @@ class Fleet:
             ]
             answers = await asyncio.gather(*work, return_exceptions=True)
             return [str(answer) for answer in answers if isinstance(answer, Exception)]
-        live = [i for i in self._instances.values() if i.current is not None or i.comes_back]
+        live = [i for i in self._instances.values() if i.is_busy]
         results = await asyncio.gather(
             *(i.stop(timeout_s=STOP_ALL_TIMEOUT_S) for i in live), return_exceptions=True
         )
-        return [str(result) for result in results if isinstance(result, Exception)]
+        failed = [result for result in results if isinstance(result, Exception)]
+        troubles = [str(error) for error in failed if not isinstance(error, InvalidTransition)]
+        return troubles + await self._stop_unknown()
+
+    async def _stop_unknown(self) -> list[str]:
+        known = await self._parts.writer.do(lambda store: {run.id for run in store.unended_runs()})
+        names_of = {
+            str((run_logs.owner(run) or {}).get("name"))
+            for run in await asyncio.to_thread(self._live_runs)
+            if run.root.name not in known and state_dir.is_held(run.lock)
+        }
+        work = [self.stop_without_ledger(name, timeout_s=STOP_ALL_TIMEOUT_S) for name in sorted(names_of)]
+        answers = await asyncio.gather(*work, return_exceptions=True)
+        return [str(answer) for answer in answers if isinstance(answer, Exception)]
 
     async def stop_without_ledger(self, name: str, *, timeout_s: float) -> dict[str, Any]:
         """Stop an agent through its keeper alone, while the ledger is away; it is kept once that is back.

@@ -58,9 +58,10 @@ class Instance:
         return self._life.current
 
     @property
-    def comes_back(self) -> bool:
-        """Whether a restart is due."""
-        return self._parts.restarting.is_waiting(self.id)
+    def is_busy(self) -> bool:
+        """Whether a Run is under way, a restart is due, or a verb is being done that may begin one."""
+        waits = self._parts.restarting.is_waiting(self.id)
+        return self.current is not None or waits or self.lock.locked()
 
     @property
     def trouble(self) -> str | None:
@@ -272,7 +273,10 @@ class Instance:
         for run in run_logs.runs_of(self._parts.files, self.id):
             shutil.rmtree(run.root, ignore_errors=True)
         home = self._parts.files.home(self.name)
-        if home.is_symlink():
+        if home.is_symlink() or home.is_file():
             home.unlink()
         elif home.exists():
-            shutil.rmtree(home)
+            # Out of the way first: what is still being written into it cannot keep the name.
+            gone = home.with_name(f".removed-{self.id}")
+            home.rename(gone)
+            shutil.rmtree(gone, ignore_errors=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from kt_ledger.records import InstanceRow, RunRow, State, TransitionRow
 from kt_ledger.store import StoreUnavailable
-from kt_supervisor.engine import adoption, ending, launching, lifecycle
+from kt_supervisor.engine import adoption, ending, launching, leftovers, lifecycle
 from kt_supervisor.engine.adoption import Evidence, Verdict
 from kt_supervisor.engine.comebacks import Comebacks
 from kt_supervisor.engine.current_run import CurrentRun
@@ -186,14 +186,12 @@ class Supervision:
         await self.settle(row, event, cause, ended)
 
     async def _lost(self, row: InstanceRow, current: CurrentRun, evidence: Evidence) -> None:
-        detail = "nothing of it was found, and nobody recorded how it ended"
-        if not evidence.same_boot:
-            detail = adoption.REBOOTED
-        elif evidence.lock_held:
-            clean = await asyncio.to_thread(adoption.end_tree, current.run.id, evidence.record)
-            detail = "its keeper died, so its exit is not known; what was left of it was ended"
-            if not clean:
-                detail = "its keeper died, and what is left of it could not be ended"
+        detail = adoption.REBOOTED
+        if evidence.same_boot:
+            left = await asyncio.to_thread(
+                leftovers.end, current.run.id, evidence.record, lock=current.files.lock
+            )
+            detail = left.describe()
         kind = "stop-forced" if row.state is State.STOPPING else "crashed"
         cause = {"kind": kind, "detail": f"lost: {detail}"}
         await self.settle(row, Event.LOST, cause, Exit(), rebooted=not evidence.same_boot)

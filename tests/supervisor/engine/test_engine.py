@@ -2,6 +2,7 @@ import json
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -123,17 +124,72 @@ def test_stop_all_leaves_no_process(own_house: Any) -> None:
     house.until(lambda: not house.processes(), "nothing is left")
 
 
-def test_a_dead_keepers_agent_is_ended_and_said_to_be_lost(house: Any) -> None:
+def test_a_dead_keeper_is_replaced_and_the_agent_sees_nothing(house: Any) -> None:
+    house.register("bot", "import time\nfor n in range(10**6): print(n); time.sleep(0.002)")
+    started = house.start("bot")
+    before = house.run_record(started["run_id"])["keeper_pid"]
+
+    house.kill(before)
+
+    house.until(lambda: house.run_record(started["run_id"])["keeper_pid"] != before, "another keeper")
+    known = len(house.said("bot"))
+    house.until(lambda: len(house.said("bot")) > known + 100, "its output flows on")
+    entry = house.entry("bot")
+    assert ("running", started["run_id"], started["pid"]) == (entry["state"], entry["run_id"], entry["pid"])
+    numbers = [int(line["text"]) for line in house.said("bot") if line["stream"] == "agent-out"]
+    assert list(range(len(numbers))) == numbers
+    assert "stopped" == house.stop("bot")["state"]
+
+
+def test_the_exit_of_an_agent_whose_keeper_was_replaced_is_known_or_said_to_be_unknown(house: Any) -> None:
+    house.register("bot", "import time, sys\ntime.sleep(1.5)\nsys.exit(7)")
+    house.set("bot", "restart.policy", "never")
+    started = house.start("bot")
+
+    house.kill(house.run_record(started["run_id"])["keeper_pid"])
+
+    entry = house.wait_for_state("bot", "failed")
+    detail = entry["failed_cause"]["detail"]
+    assert detail == "exited with code 7" or detail.startswith("its exit is not known: ")
+
+
+def test_what_a_dead_agent_and_a_dead_keeper_left_is_ended(house: Any) -> None:
+    house.register(
+        "bot", "import subprocess, time\nsubprocess.Popen(['setsid', 'sleep', '601'])\ntime.sleep(600)"
+    )
+    house.set("bot", "restart.policy", "never")
+    started = house.start("bot")
+    house.stop_engine()
+    record = house.run_record(started["run_id"])
+    for pid in (record["keeper_pid"], record["agent_pid"]):
+        house.kill(pid)
+
+    house.boot()
+
+    entry = house.wait_for_state("bot", "failed")
+    assert "what was left of it was ended" in entry["failed_cause"]["detail"]
+    assert "running" == house.start("bot")["state"]
+
+
+def test_a_keeper_that_is_stopped_is_unverifiable_and_its_agent_left_alone(house: Any) -> None:
     house.register("bot", SLEEPS)
     started = house.start("bot")
     keeper = house.run_record(started["run_id"])["keeper_pid"]
+    os.kill(keeper, signal.SIGSTOP)
+    try:
+        house.kill_engine()
+        house.boot()
 
-    house.kill(keeper)
+        entry = house.until(
+            lambda: (found := house.entry("bot")).get("observed") == "unverifiable" and found, "it is said"
+        )
+    finally:
+        os.kill(keeper, signal.SIGCONT)
 
-    entry = house.wait_for_state("bot", "failed")
-    assert "lost" in entry["failed_cause"]["detail"]
-    assert house.is_gone(started["pid"])
-    assert "running" == house.start("bot")["state"]
+    assert any(f"kill -CONT {keeper}" in remark for remark in entry["remarks"])
+    assert not house.is_gone(started["pid"])
+    house.until(lambda: "observed" not in house.entry("bot"), "it is taken over once it answers")
+    assert started["run_id"] == house.entry("bot")["run_id"]
 
 
 def test_a_run_of_an_earlier_boot_is_lost_and_nothing_is_signalled(house: Any) -> None:
@@ -262,3 +318,45 @@ def test_an_engine_that_a_keeper_began_to_bring_back_leaves_a_stop_alone(house: 
     assert 0 == done.returncode
     assert "stopped on purpose" in done.stderr
     assert house.files.engine_stopped.exists()
+
+
+def test_nothing_begins_while_everything_is_being_stopped(own_house: Any) -> None:
+    house = own_house
+    house.register("deaf", f"import signal\nsignal.signal(15, signal.SIG_IGN)\n{SLEEPS}")
+    house.register("late", SLEEPS)
+    started = house.start("deaf")
+    stopping = subprocess.Popen(
+        [sys.executable, "-c", STOPS_ALL, str(house.files.engine_socket)], stdout=subprocess.PIPE
+    )
+    house.until(lambda: house.entry("deaf")["state"] == "stopping", "the stop has begun")
+
+    refused = house.refusal("POST", "/v1/agents/late/start", {"env": {}})
+    os.kill(started["pid"], signal.SIGKILL)
+    answer, _ = stopping.communicate(timeout=40)
+
+    assert (4, "ending") == (refused.exit_code, refused.code)
+    assert [] == json.loads(answer)["notices"]
+    house.until(lambda: not house.processes(), "nothing is left")
+
+
+STOPS_ALL = """
+import json, sys
+from pathlib import Path
+from kt_client.link import Link
+print(json.dumps(Link(Path(sys.argv[1])).ask("POST", "/v1/engine/stop", body={"all": True})))
+"""
+
+
+def test_a_run_that_the_ledger_does_not_know_is_stopped_with_all_others(own_house: Any) -> None:
+    house = own_house
+    house.register("bot", SLEEPS)
+    started = house.start("bot")
+    house.kill_engine()
+    for path in house.root.glob("ledger.db*"):
+        path.unlink()
+    house.boot()
+
+    answer = house.ask("POST", "/v1/engine/stop", {"all": True})
+
+    assert [] == answer["notices"]
+    house.until(lambda: house.is_gone(started["pid"]), "it was stopped")

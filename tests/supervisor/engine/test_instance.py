@@ -274,3 +274,27 @@ def test_a_start_says_that_nobody_leads_the_agent_to_its_listener(house: Any) ->
 
     assert any("will not be seen" in notice for notice in started["notices"])
     assert "none" == house.entry("blind")["usage"]["usage_known"]
+
+
+def test_a_name_is_free_only_once_what_was_removed_is_gone(house: Any) -> None:
+    house.register("bot", SLEEPS)
+    for number in range(4000):
+        (house.files.home("bot") / f"f{number}").touch()
+
+    with ThreadPoolExecutor(1) as other:
+        removing = other.submit(house.ask, "DELETE", "/v1/agents/bot?home=delete")
+        taken = house.until(lambda: _registered(house), "the name is free")
+        removing.result()
+    house.set("bot", "model", "mine")
+
+    assert "bot" == taken["name"]
+    assert not list(house.files.home("bot").glob("f*"))
+    assert "mine" in (house.files.home("bot") / "config.toml").read_text()
+
+
+def _registered(house: Any) -> Any:
+    try:
+        return house.register("bot", SLEEPS)
+    except Failure as refused:
+        assert refused.exit_code == 2
+        return None

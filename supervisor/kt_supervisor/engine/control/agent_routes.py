@@ -29,12 +29,14 @@ class AgentRoutes:
     async def _start(self, request: web.Request) -> web.Response:
         environment = requests.environment(await requests.body(request))
         await self._host.ready()
+        self._fleet.check_open()
         return web.json_response(await self._fleet.instance(requests.name(request)).start(environment))
 
     async def _restart(self, request: web.Request) -> web.Response:
         body = await requests.body(request)
         environment, timeout_s = requests.environment(body), requests.seconds(body)
         await self._host.ready()
+        self._fleet.check_open()
         instance = self._fleet.instance(requests.name(request))
         return web.json_response(await instance.restart(environment, timeout_s=timeout_s))
 
