@@ -1,4 +1,4 @@
-"""Who waits for the journal: for a sync, or for records to be writable again. Event loop's thread only."""
+"""Who waits for the journal: for a sync, or for records to be writable again. All but `tell` is the event loop's."""
 
 import asyncio
 import time
@@ -17,6 +17,13 @@ class Waiters:
         self._for_sync: deque[tuple[int, float, asyncio.Future[bool]]] = deque()
         self._for_health: list[asyncio.Future[bool]] = []
         self._watch: asyncio.TimerHandle | None = None
+
+    def tell(self, what: Callable[..., None], *arguments: object) -> None:
+        """Let the event loop call `what`; from any thread."""
+        try:
+            self._loop.call_soon_threadsafe(what, *arguments)
+        except RuntimeError:
+            pass  # the loop has ended: there is nobody left to tell
 
     def for_sync(self, sequence: int) -> asyncio.Future[bool]:
         """Return what becomes true once records up to `sequence` are durable, false once that is given up."""

@@ -16,20 +16,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from kt_gateway.journal import fresh_segment, limits
 from kt_gateway.journal.kept import KeptRecords
-from kt_gateway.journal.segment import Segment, sync_folder
+from kt_gateway.journal.segment import Segment, close_idle, sync_files
+from kt_gateway.journal.turns import Turns
 from kt_gateway.journal.waiters import Waiters
 from kt_ledger import durable, journal
 
 logger = logging.getLogger(__name__)
-
-SEGMENT_LIMIT_BYTES = 64 << 20
-STUCK_AFTER_S = 5.0
-"""A sync that takes longer makes the journal unhealthy (design section 3)."""
-RETRY_EVERY_S = 0.5
-IDLE_SYNC_S = 0.5
-"""How long a record that nobody waits for may stay in the kernel's cache only."""
-CLOSE_TIMEOUT_S = 5.0
 
 
 class JournalWriter:
@@ -40,9 +34,10 @@ class JournalWriter:
         folder: Path,
         *,
         header: dict[str, Any],
-        segment_limit_bytes: int = SEGMENT_LIMIT_BYTES,
+        segment_limit_bytes: int = limits.SEGMENT_LIMIT_BYTES,
         slow_sync_s: float = 0.0,
-        stuck_after_s: float = STUCK_AFTER_S,
+        stuck_after_s: float = limits.STUCK_AFTER_S,
+        sync: Callable[[int], None] = durable.durable,
         on_progress: Callable[[], None] | None = None,
     ) -> None:
         """Make the folder (0700), lock it for life, and begin its first segment.
@@ -51,8 +46,9 @@ class JournalWriter:
             folder: `gateway/journal/<incarnation>`; must not exist.
             header: the fields of each segment's header but its number.
             segment_limit_bytes: a segment that reached it is followed by the next.
-            slow_sync_s: seconds added to each sync (tests of the order of things).
+            slow_sync_s: added to each sync (tests of the order of things).
             stuck_after_s: how long a sync may take before answers are released without it.
+            sync: makes a descriptor's file durable.
             on_progress: called in the event loop's thread after each write.
 
         Raises:
@@ -62,6 +58,8 @@ class JournalWriter:
         self._header = header
         self._limit_bytes = segment_limit_bytes
         self._slow_sync_s = slow_sync_s
+        self._stuck_after_s = stuck_after_s
+        self._sync = sync
         self.on_progress = on_progress
         folder.mkdir(mode=0o700, parents=True)
         self._lock_fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -82,8 +80,9 @@ class JournalWriter:
         self._wake = threading.Condition(self._guard)
         self._asked = False
         self._closing = False
-        self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
-        self._thread.start()
+        self._syncing: Segment | None = None  # what the thread whose turn it is has in hand
+        with self._guard:
+            self._turns = Turns(self._run)
 
     @property
     def position(self) -> tuple[int, int]:
@@ -107,7 +106,7 @@ class JournalWriter:
             if written or keep:
                 self._kept.add(type_, fields, len(data), written=written)
         if self._idle is None:
-            self._idle = self._loop.call_later(IDLE_SYNC_S, self._ask)
+            self._idle = self._loop.call_later(limits.IDLE_SYNC_S, self._ask)
         if written and self.on_progress is not None:
             self.on_progress()
         return written
@@ -136,19 +135,10 @@ class JournalWriter:
         with self._guard:
             self._closing = True
             self._wake.notify()
-        self._thread.join(CLOSE_TIMEOUT_S)
-        if not self._thread.is_alive():
+        if self._turns.join(limits.CLOSE_TIMEOUT_S) and not self._segment.in_sync:
             self._segment.close()
         os.close(self._lock_fd)
 
-    def _tell(self, what: Callable[..., None], *arguments: object) -> None:
-        """Let the event loop call `what`; from either thread."""
-        try:
-            self._loop.call_soon_threadsafe(what, *arguments)
-        except RuntimeError:
-            pass  # the loop has ended: there is nobody left to tell
-
-    # -- in the event loop -------------------------------------------------------------------------------------
     def _write(self, data: bytes) -> bool:
         try:
             if self._segment.size + len(data) > self._limit_bytes:
@@ -177,15 +167,27 @@ class JournalWriter:
         self.healthy = False
         self._wake.notify()
         logger.error("journal cannot be written: %s; answers are released unsynced, new calls wait", error)
-        self._tell(self._release_waiters)
+        self._waiters.tell(self._release_waiters)
 
     def _release_waiters(self) -> None:
         if not self.healthy:
             self._waiters.give_up()
+            self._loop.call_later(self._stuck_after_s, self._look_at_recovery)
 
     def _stuck(self) -> None:
         with self._guard:
             self._fail(TimeoutError("a sync takes too long"))
+            if self._turns.pass_on() and self._syncing is not None:
+                self._syncing.in_sync = True
+
+    def _look_at_recovery(self) -> None:
+        """See whether a recovery hangs as well."""
+        with self._guard:
+            if self.healthy or self._closing:
+                return
+            if self._turns.hangs(self._stuck_after_s):
+                self._turns.pass_on()
+        self._loop.call_later(self._stuck_after_s, self._look_at_recovery)
 
     def _ask(self) -> None:
         self._idle = None
@@ -202,84 +204,85 @@ class JournalWriter:
         if self.on_progress is not None:
             self.on_progress()
 
-    # -- in the thread ------------------------------------------------------------------------------------------
-    def _run(self) -> None:
-        while self._await_work():
-            if self.healthy:
-                self._sync()
-            else:
-                self._recover()
-        if self.healthy:
-            self._sync()
-        elif self._kept:
-            self._recover()
+    def _run(self, turn: int) -> None:
+        while self._await_work(turn):
+            (self._sync_all if self.healthy else self._recover)(turn)
+        with self._guard:
+            superseded = self._turns.is_over(turn)
+        if not superseded and (self.healthy or self._kept):
+            (self._sync_all if self.healthy else self._recover)(turn)
 
-    def _await_work(self) -> bool:
+    def _await_work(self, turn: int) -> bool:
         """Wait for something to do; False once it is time to end."""
         with self._guard:
+            if turn != self._turns.current:
+                return False
             if self.healthy:
                 self._wake.wait_for(self._has_work)
             else:
-                self._wake.wait_for(lambda: self._closing, RETRY_EVERY_S)
+                self._wake.wait_for(lambda: self._closing, limits.RETRY_EVERY_S)
             self._asked = False
             return not self._closing
 
     def _has_work(self) -> bool:
         return self._closing or self._asked or self._wanted > self._reached or not self.healthy
 
-    def _sync(self) -> None:
+    def _sync_all(self, turn: int) -> None:
         with self._guard:
             sequence, segment = self._kept.sequence, self._segment
+            self._syncing = segment
             given_up, self._given_up = self._given_up, []
             folder_dirty, self._folder_dirty = self._folder_dirty, False
-        try:
-            if self._slow_sync_s:
-                time.sleep(self._slow_sync_s)
-            for full in given_up:
-                durable.durable(full.descriptor)
-            durable.durable(segment.descriptor)
-            if folder_dirty:
-                sync_folder(self._folder)
-        except OSError as error:
-            with self._guard:
-                self._fail(error)
-            return
-        finally:
-            for full in given_up:
-                full.close()
+        if self._slow_sync_s:
+            time.sleep(self._slow_sync_s)
+        error = sync_files([*given_up, segment], self._folder if folder_dirty else None, sync=self._sync)
+        for full in given_up:
+            full.close()
         with self._guard:
+            if turn != self._turns.current:
+                # Too late: its waiters were released, and another thread has gone on, or will, with a fresh segment.
+                segment.in_sync = False
+                if segment is not self._segment and segment not in self._given_up:
+                    segment.close()
+                return
+            self._syncing = None
+            if error is not None:
+                self._fail(error)
             if not self.healthy:
-                return  # too late: its waiters have been released
+                return
             self._forget(sequence)
-        self._tell(self._synced, sequence)
+        self._waiters.tell(self._synced, sequence)
 
     def _forget(self, sequence: int) -> None:
         self._reached = sequence
         self._kept.forget(sequence)
 
-    def _recover(self) -> None:
+    def _recover(self, turn: int) -> None:
         """Begin a fresh segment with everything that is not known to be durable, or leave things as they are."""
-        fresh: Segment | None = None
-        try:
-            fresh = Segment(self._folder, self._segment.number + 1, hidden=True)
-            fresh.write(self._header_frame(fresh.number))
-            with self._guard:
-                for data in self._kept.frames_again():
-                    fresh.write(data)
-                sequence = self._kept.sequence
-            durable.durable(fresh.descriptor)
-            fresh.reveal()
-            sync_folder(self._folder)
-        except OSError:
-            if fresh is not None:
-                fresh.close()
-                fresh.path.unlink(missing_ok=True)
-            return
-        self._take_over(fresh, sequence)
-
-    def _take_over(self, fresh: Segment, sequence: int) -> None:
         with self._guard:
-            old, self._segment = self._segment, fresh
+            self._turns.busy(turn, begins=True)
+            sequence, frames, old = self._kept.sequence, list(self._kept.frames_again()), self._segment
+        fresh = fresh_segment.begin(
+            self._folder,
+            old.number,
+            turn,
+            lambda number: [self._header_frame(number), *frames],
+            sync=self._sync,
+            is_wanted=lambda: turn == self._turns.current,
+        )
+        with self._guard:
+            self._turns.busy(turn, begins=False)
+        if fresh is not None:  # else the disk is still as it was: again in a while
+            self._take_over(fresh, sequence, turn)
+
+    def _take_over(self, fresh: Segment, sequence: int, turn: int) -> None:
+        with self._guard:
+            if turn != self._turns.current:
+                fresh.close()  # revealed a moment too late: its records will be seen twice, which is allowed
+                return
+            # What is not durable of the others is in the fresh one: they need no sync, which may hang as well.
+            others, self._given_up = [*self._given_up, self._segment], []
+            self._segment = fresh
             self._forget(sequence)
             self.healthy = True
             dropped = self._kept.take_dropped()
@@ -291,7 +294,7 @@ class JournalWriter:
                 self._fail(error)
                 return
             finally:
-                old.close()
+                close_idle(others)
         logger.warning("journal is written again, in segment %d", fresh.number)
-        self._tell(self._synced, sequence)
-        self._tell(self._recovered)
+        self._waiters.tell(self._synced, sequence)
+        self._waiters.tell(self._recovered)

@@ -8,14 +8,17 @@ import stat
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.gateway.mitm.gateway import eventually
 
+from kt_gateway.journal.turns import SUPERSEDED_LIMIT
 from kt_gateway.journal.writer import JournalWriter
-from kt_ledger import journal, layout
+from kt_ledger import durable, journal, layout
 
 HEADER = {"incarnation": "inc", "pid": 1}
 
@@ -185,6 +188,7 @@ def test_a_stuck_sync_releases_its_waiters_and_rewrites_their_records(tmp_path: 
 LIMITED = """
 import asyncio, json, resource, sys
 from pathlib import Path
+from kt_gateway.journal.turns import SUPERSEDED_LIMIT
 from kt_gateway.journal.writer import JournalWriter
 from kt_ledger import journal
 
@@ -261,6 +265,7 @@ def test_a_full_disk_is_survived(full_disk: Path) -> None:
 KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
+from kt_gateway.journal.turns import SUPERSEDED_LIMIT
 from kt_gateway.journal.writer import JournalWriter
 from kt_ledger import journal
 
@@ -279,3 +284,102 @@ def test_a_killed_process_loses_nothing_that_was_appended(tmp_path: Path) -> Non
 
     assert killed.returncode == -9
     assert xs(tmp_path / "j") == list(range(1000))
+
+
+class HangingDisk:
+    """fdatasync, some calls of which do not return until told: a disk that hangs for some files, or for a while."""
+
+    def __init__(self, *hanging: int) -> None:
+        self.calls = 0
+        self.hung = 0
+        self.go_on = threading.Event()
+        self._hanging = set(hanging)
+
+    def sync(self, descriptor: int) -> None:
+        self.calls += 1
+        if self.calls in self._hanging:
+            self.hung += 1
+            self.go_on.wait(20)
+        durable.durable(descriptor)
+
+
+@pytest.mark.parametrize(
+    "hanging", [(1,), (1, 2), (1, 2, 3)], ids=["the sync", "and a recovery", "and a second"]
+)
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_a_sync_that_never_returns_is_left_to_itself_and_a_fresh_segment_goes_on(
+    tmp_path: Path, hanging: tuple[int, ...], comes_back: bool
+) -> None:
+    disk = HangingDisk(*hanging)
+
+    async def work() -> None:
+        writer = JournalWriter(tmp_path / "j", header=HEADER, stuck_after_s=0.1, sync=disk.sync)
+        writer.append(journal.OPEN, {"x": 1})
+        writer.append(journal.CLOSE, {"x": 1})
+        assert await writer.durable() is False
+        writer.append(journal.CLOSE, {"x": 2})
+        assert await writer.usable(10) is True
+        if comes_back:
+            disk.go_on.set()
+            await until(lambda: threading.active_count() <= threads + 1)
+        for number in range(3, 60):
+            assert writer.append(journal.CLOSE, {"x": number}) is True
+            assert await writer.durable() is True
+        writer.close()
+        disk.go_on.set()
+
+    threads = threading.active_count()
+    run(work)
+
+    assert len(hanging) == disk.hung
+    assert set(range(1, 60)) == set(xs(tmp_path / "j"))
+    assert {1} == set(xs(tmp_path / "j", journal.OPEN))
+    assert {1, 2} == {record.fields["x"] for record in read(tmp_path / "j") if record.fields.get("unsynced")}
+    assert not [path.name for path in (tmp_path / "j").iterdir() if comes_back and path.name.startswith(".")]
+
+
+def test_a_disk_that_hangs_for_everybody_is_waited_for_by_a_few_and_used_again(tmp_path: Path) -> None:
+    disk = HangingDisk(*range(1, 1000))
+
+    async def work() -> None:
+        writer = JournalWriter(tmp_path / "j", header=HEADER, stuck_after_s=0.05, sync=disk.sync)
+        writer.append(journal.CLOSE, {"x": 1})
+        assert await writer.durable() is False
+        await until(lambda: disk.hung > SUPERSEDED_LIMIT)
+        assert await writer.usable(0.7) is False
+        assert SUPERSEDED_LIMIT + 1 == disk.hung
+        disk.go_on.set()
+        assert await writer.usable(10) is True
+        writer.append(journal.CLOSE, {"x": 2})
+        assert await writer.durable() is True
+        writer.close()
+
+    run(work)
+
+    assert {1, 2} == set(xs(tmp_path / "j"))
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts in /proc")
+def test_descriptors_come_back_from_hung_syncs(tmp_path: Path) -> None:
+    disk = HangingDisk(1, 4, 7)
+
+    async def work() -> None:
+        writer = JournalWriter(
+            tmp_path / "j", header=HEADER, stuck_after_s=0.05, sync=disk.sync, segment_limit_bytes=300
+        )
+        for number in range(20):
+            writer.append(journal.CLOSE, {"x": number})
+            await writer.durable()
+            assert await writer.usable(10) is True
+        disk.go_on.set()
+        writer.close()
+
+    before = open_files()
+    run(work)
+
+    eventually(lambda: open_files() <= before)
+    assert set(range(20)) == set(xs(tmp_path / "j"))
