@@ -1,7 +1,9 @@
 """The one file of this room that reads environment variables."""
 
 import os
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 from kt_client import place
 from kt_client.place import STATE_DIR as STATE_DIR
@@ -17,6 +19,31 @@ def caller() -> dict[str, str]:
 def state() -> StateLayout:
     """Return the layout of the state directory that this command is about (`kt_client.place` has the errors)."""
     return place.layout()
+
+
+def make_state() -> None:
+    """Make this command's state directory where it is missing (`kt_client.ignition.make_state_dir` has the errors)."""
+    from kt_client import ignition
+
+    ignition.make_state_dir(state().root)
+
+
+def usual_state_dir() -> Path:
+    """Return the state directory that is used where no variable names one."""
+    home = {name: os.environ[name] for name in ("HOME", "XDG_DATA_HOME") if name in os.environ}
+    return state_dir(home, platform=sys.platform)
+
+
+def configuration_home() -> Path:
+    """Return where a user's configuration files are (the XDG base directory specification)."""
+    chosen = os.environ.get("XDG_CONFIG_HOME", "")
+    return Path(chosen) if chosen.startswith("/") else Path.home() / ".config"
+
+
+def for_a_service(manager: str) -> dict[str, str]:
+    """Return the variables that a service needs to run this very kt: none but its path, where that is set."""
+    kept = {name: os.environ[name] for name in ("PYTHONPATH",) if os.environ.get(name)}
+    return {"KT_SERVICE": manager, **kept}
 
 
 def colour_wanted(variables: Mapping[str, str] | None = None) -> bool:

@@ -39,6 +39,8 @@ ENGINE_VERBS = {
     "stop": "kt_cli.commands.engine:stop",
     "status": "kt_cli.commands.engine:status",
     "upgrade": "kt_cli.commands.engine:upgrade",
+    "install": "kt_cli.commands.service:install",
+    "uninstall": "kt_cli.commands.service:uninstall",
 }
 TOP_VERBS = {
     "agent": "kt_cli.main:agent",

@@ -27,6 +27,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--foreground", action="store_true", help="stay in the terminal's session")
     parser.add_argument("--revive", action="store_true", help="end again where it was stopped on purpose")
     parser.add_argument("--detach", action="store_true", help="fork, and return once the engine serves")
+    parser.add_argument(
+        "--service", action="store_true", help="wait for an engine that runs to end, then serve"
+    )
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("alembic").setLevel(logging.WARNING)
@@ -36,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     files = StateLayout(options.state_dir.absolute())
     try:
         state_dir.prepare(files.root)
-        lock = state_dir.take_lock(files)
+        lock = state_dir.take_lock(files, waits=options.service)
     except state_dir.StateDirUnusable as error:
         logger.error("%s", error)
         return 1

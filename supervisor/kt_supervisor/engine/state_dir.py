@@ -41,8 +41,10 @@ def prepare(root: Path) -> None:
         raise _unusable(root, error.strerror or str(error)) from error
 
 
-def take_lock(files: StateLayout) -> int:
+def take_lock(files: StateLayout, *, waits: bool = False) -> int:
     """Return the descriptor that holds the engine's lock for as long as it is open.
+
+    `waits`: for as long as somebody else has it; a service that ended at once would be started again for ever.
 
     Raises:
         EngineRuns: somebody else has it. StateDirUnusable: the lock cannot be made.
@@ -52,7 +54,7 @@ def take_lock(files: StateLayout) -> int:
     except OSError as error:
         raise _unusable(files.root, error.strerror or str(error)) from error
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
     except BlockingIOError as error:
         os.close(lock)
         raise EngineRuns(f"an engine already serves {files.root}: {_whose(files)}") from error
