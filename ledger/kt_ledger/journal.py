@@ -44,8 +44,9 @@ open    {x, instance, run, at_ns, method, path, family, model?, stream?, request
          usage_asked_by_us, retry_count?}: the request was admitted; nothing has left yet
 sent    {x}: its first bytes have left
 close   {x, at_ns, status?, completeness, reason?, counts, raw_usage?, model?, service_tier?, request_id?,
-         stream?, request_bytes, response_bytes, first_token_ns?, latency_ns, unsynced?, sent} and, so that a close can
-         stand alone when the open is unreadable, also instance, run, opened_at_ns, method, path, family
+         stream?, request_bytes, response_bytes, first_token_ns?, latency_ns, retry_at_ns?, unsynced?, sent}
+         and, so that a close can stand alone when the open is unreadable, also instance, run, opened_at_ns, method,
+         path, family; `retry_at_ns` (wall clock): when a provider that refused for now said that one may come back
 local   the fields of open and close together: a call that never left (sent is "no")
 note    {kind, instance, run?, at_ns, detail, count}: e.g. probes answered locally, counted
 """

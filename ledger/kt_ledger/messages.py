@@ -33,6 +33,8 @@ class Listener:
 
     `grants` empty: the instance is stopped, calls get 403 `instance_stopped`. `borrow_from`: the keeper socket that
     holds the listening socket of a live Run; where it is None or refuses, the gateway binds `port` itself.
+    `hold_s` set: the instance is paused; new calls of granted Runs are held for at most so many seconds, then refused
+    for good (`instance_paused`); a message without it lets them go on, one without their grant refuses them.
     """
 
     instance_id: str
@@ -43,6 +45,7 @@ class Listener:
     listener_auth: str = "token"  # or "none"
     upstream_api_key: str | None = field(default=None, repr=False)  # clear text, in memory only
     borrow_from: str | None = None
+    hold_s: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the message; it carries a key and tokens: send it, never write it."""
@@ -72,6 +75,7 @@ class Status:
     listeners: dict[str, int]  # instance id -> port
     in_flight: int
     journal_healthy: bool
+    held: int = 0  # calls of paused instances that wait
 
     def to_json(self) -> dict[str, Any]:
         """Return the message."""

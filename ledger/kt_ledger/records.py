@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from kt_ledger.values import Exchange, UsageEvent
+
 
 class State(StrEnum):
     """The seven lifecycle states."""
@@ -81,6 +83,15 @@ class EventRow:
     instance_id: str | None
     kind: str
     document: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRow:
+    """A call with the usage that was observed of it; numbers follow the order in which calls began."""
+
+    seq: int
+    exchange: Exchange
+    event: UsageEvent | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

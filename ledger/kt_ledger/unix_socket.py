@@ -5,6 +5,7 @@ folder: `/proc/self/fd/N` on Linux, a symbolic link in a private temporary folde
 """
 
 import contextlib
+import errno
 import os
 import socket
 import struct
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 MAX_PATH_BYTES = 100
+_SO_PEERPIDFD = 77  # <asm-generic/socket.h>; Python has no name for it before 3.15
 _PEER = struct.Struct("3i")  # struct ucred (unix(7)): pid, uid, gid
 
 
@@ -54,6 +56,37 @@ def connect(client: socket.socket, path: Path) -> None:
         client.connect(name)
 
 
+def peer_pid(connection: socket.socket) -> int | None:
+    """Return the pid of the process that made this connection; None where the system does not say."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return None
+    pid, _, _ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+    return pid or None  # 0: it lives in a PID namespace that we do not see into
+
+
+def peer_is_there(connection: socket.socket) -> bool:
+    """Tell whether the process that made this connection has not been reaped, so that its pid is still its own.
+
+    Ask after having read of /proc/PID: a yes says that it was read of that process, and of no later one with its
+    number. A kernel without SO_PEERPIDFD (before Linux 6.5) cannot tell: the answer is then yes.
+    """
+    try:
+        handle = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
+    except OSError as error:
+        return error.errno not in (errno.ESRCH, errno.EINVAL)
+    try:
+        return _is_alive(handle)
+    finally:
+        os.close(handle)
+
+
+def _is_alive(handle: int) -> bool:
+    """Tell whether a pidfd's process has not been reaped: its number is then -1 (pidfd_open(2), fdinfo)."""
+    with open(f"/proc/self/fdinfo/{handle}", "rb") as facts:
+        numbers = [line.split()[1] for line in facts if line.startswith(b"Pid:")]
+    return numbers != [b"-1"]
+
+
 def bind(path: Path, *, backlog: int = 128) -> socket.socket:
     """Return a listening Unix socket at `path`: 0600 from its birth, replacing a stale one by rename.
 
@@ -62,6 +95,9 @@ def bind(path: Path, *, backlog: int = 128) -> socket.socket:
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     fresh.unlink(missing_ok=True)
+    # Linux gives the file the mode of the socket, less the umask (unix_bind in af_unix.c): private whatever the umask
+    # is. Elsewhere the umask alone decides, for this moment and for all threads.
+    os.fchmod(server.fileno(), 0o600)
     before = os.umask(0o177)
     try:
         with reachable(fresh) as name:

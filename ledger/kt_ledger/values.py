@@ -58,6 +58,8 @@ class Reason(StrEnum):
     REFUSED_TOKEN = "refused_token"
     REFUSED_HOST = "refused_host"
     INSTANCE_STOPPED = "instance_stopped"
+    INSTANCE_PAUSED = "instance_paused"  # held while its agent was paused, and not released in time
+    GATEWAY_HANDED_OVER = "gateway_handed_over"  # held, and reset when its gateway made way for the next
     BAD_REQUEST = "bad_request"  # not HTTP that we forward (smuggling, oversized head)
     JOURNAL_UNAVAILABLE = "journal_unavailable"
 

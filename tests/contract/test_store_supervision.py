@@ -7,7 +7,7 @@ import pytest
 
 from kt_ledger.clock import ManualClock
 from kt_ledger.records import EventRow, InstanceRow, Limited, RunRow, State, TransitionRow
-from kt_ledger.store import Store
+from kt_ledger.store import NameTaken, Store
 from kt_ledger.store.sqlite import open_store
 from kt_ledger.values import Completeness, Counts, Exchange, Folded, Position, Sent, Source, UsageEvent
 
@@ -153,7 +153,7 @@ def test_events_are_numbered_in_one_order_across_instances_and_openings(reopen: 
 
     assert first + 1 == second
     assert ["a", "b"] == [row.kind for row in store.events(after=first - 1)]
-    assert {"text": "naïve \ud800"} == store.events(after=first - 1)[0].document
+    assert "naïve \ud800" == store.events(after=first - 1)[0].document["text"]
     store.close()
 
 
@@ -167,6 +167,112 @@ def test_events_are_read_from_a_number_on_in_pages_and_of_one_instance(store: St
     assert ["k3", "k4"] == [row.kind for row in page]
     assert ["k1", "k3"] == [row.kind for row in store.events(after=base, limit=2, instance_id="i1")]
     assert [] == store.events(after=base + 10)
+
+
+def test_registration_and_removal_are_events_and_the_name_stays_with_them(store: Store) -> None:
+    store.remove_instance("i1", at_ns=START_NS + 5_000_000_000)
+
+    first, second = store.events()
+
+    assert ("registered", "command", "bot") == (
+        first.kind,
+        first.document["adapter_kind"],
+        first.document["instance"],
+    )
+    assert ("removed", "i1", "bot", "2027-01-15T08:00:05Z") == (
+        second.kind,
+        second.document["instance_id"],
+        second.document["instance"],
+        second.document["at"],
+    )
+
+
+def test_a_refused_registration_is_no_event(store: Store) -> None:
+    with pytest.raises(NameTaken):
+        store.add_instance(instance(id_="i2"))
+
+    assert ["i1"] == [row.instance_id for row in store.events()]
+
+
+def test_a_batch_is_one_update_for_each_run_and_source(store: Store) -> None:
+    before = store.last_event()
+
+    fold(
+        store,
+        events=(
+            used("x1", counts=Counts(input=70, cache_read=30, output=5)),
+            used("x2", counts=Counts(), completeness=Completeness.UNKNOWN, reason="no_usage"),
+            used("7", Source.SELF_REPORTED),
+            used("x3", run_id="r2"),
+        ),
+    )
+
+    updates = [row.document for row in store.events(after=before)]
+    assert {"schema_version": 1, "instance": "bot"}.items() <= updates[0].items()
+    assert {
+        "instance": "bot",
+        "run_id": "r1",
+        "input_tokens": None,
+        "output_tokens": None,
+        "cached_tokens": None,
+        "metering_source": "engine-observed",
+        "sequence": None,
+        "occurred_at": "2027-01-15T08:00:00Z",
+        "key": "x2",
+        "completeness": "unknown",
+        "reason": "no_usage",
+    } == updates[0]["event"]
+    assert {
+        "events": 2,
+        "unmeasured_calls": 1,
+        "input_tokens": 100,
+        "output_tokens": 5,
+        "cached_tokens": 30,
+    } == updates[0]["added"]
+    assert ("self-reported", 7, "r1") == tuple(
+        updates[1]["event"][name] for name in ("metering_source", "sequence", "run_id")
+    )
+    assert "r2" == updates[2]["event"]["run_id"]
+    assert 3 == len(updates)
+
+
+def test_a_batch_that_counts_nothing_new_is_no_update(store: Store) -> None:
+    fold(store, events=(used("x1"),))
+    before = store.last_event()
+
+    fold(store, events=(used("x1"),), exchanges=(call("x9", sent=Sent.NO, status=403),))
+
+    assert [] == store.events(after=before)
+
+
+def test_a_real_close_adds_tokens_and_no_event(store: Store) -> None:
+    fold(
+        store,
+        events=(used("x1", counts=Counts(), completeness=Completeness.UNKNOWN, reason="gateway_died"),),
+    )
+
+    fold(store, events=(used("x1", counts=Counts(input=2**64)),))
+
+    added = store.latest_events(limit=1)[0].document["added"]
+    assert (0, -1, 2**64) == (added["events"], added["unmeasured_calls"], added["input_tokens"])
+
+
+def test_usage_of_somebody_unknown_is_an_event_without_a_name(store: Store) -> None:
+    fold(store, events=(used("x1", instance_id="stranger"),))
+
+    [row] = store.latest_events(limit=1)
+
+    assert ("stranger", None, "usage_update") == (row.instance_id, row.document["instance"], row.kind)
+
+
+def test_the_latest_events_and_the_last_number_are_known(store: Store) -> None:
+    written = store.events_written
+    last = [store.add_event(f"k{n}", "i1" if n % 2 else None, {}, START_NS) for n in range(6)][-1]
+
+    assert last == store.last_event()
+    assert 6 == store.events_written - written
+    assert ["k4", "k5"] == [row.kind for row in store.latest_events(limit=2)]
+    assert ["k3", "k5"] == [row.kind for row in store.latest_events(limit=2, instance_id="i1")]
 
 
 # -- calls with their usage --------------------------------------------------------------------------------------
@@ -188,6 +294,10 @@ def test_calls_are_the_latest_oldest_first_and_never_another_instances_or_runs_u
 
     found = store.recent_calls("i1", 10)
 
+    second = store.numbered_calls("i1", limit=1)[0][0].seq - 1
+    assert ["x1"] == [row.exchange.id for row in store.numbered_calls("i1", limit=9, before=second)[0]]
+    assert ["x3"] == [row.exchange.id for row in store.numbered_calls("i1", limit=9, after=second)[0]]
+    assert [second] == [row.seq for row in store.numbered_calls("i1", limit=1, also=[second, 99])[1]]
     assert [("x1", None), ("x2", None), ("x3", "x3")] == [(c.id, e.key if e else None) for c, e in found]
     assert ["x2", "x3"] == [c.id for c, _ in store.recent_calls("i1", 2)]
     assert [] == store.recent_calls("i9", 2)

@@ -1,6 +1,10 @@
+import contextlib
+import errno
 import os
 import socket
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,3 +55,61 @@ def test_a_peer_is_known_by_its_user(tmp_path: Path) -> None:
         assert not unix_socket.peer_is(accepted, os.getuid() + 1)
         accepted.close()
     server.close()
+
+
+def test_a_socket_is_private_at_every_moment_whatever_the_umask(tmp_path: Path) -> None:
+    """A watcher looks at everything in the folder all the time, while sockets come into being without a umask."""
+    code = (
+        "import os, sys; from pathlib import Path; from kt_ledger import unix_socket\n"
+        "os.umask(0)\n"
+        "for n in range(400): unix_socket.bind(Path(sys.argv[1]) / f's{n % 7}').close()\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)])
+
+    seen: set[int] = set()
+    while child.poll() is None:
+        for entry in os.scandir(tmp_path):
+            with contextlib.suppress(FileNotFoundError):
+                seen.add(stat.S_IMODE(entry.stat(follow_symlinks=False).st_mode))
+
+    assert 0 == child.returncode
+    assert {0o600} == seen
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the umask decides")
+def test_a_socket_is_born_private_without_the_help_of_a_umask(tmp_path: Path) -> None:
+    server = socket.socket(socket.AF_UNIX)
+    os.fchmod(server.fileno(), 0o600)
+    mask = os.umask(0)
+    server.bind(str(tmp_path / "s"))
+    os.umask(mask)
+
+    assert 0o600 == stat.S_IMODE((tmp_path / "s").stat().st_mode)
+    server.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="SO_PEERCRED")
+def test_a_peer_is_known_by_its_pid_for_as_long_as_it_lives(tmp_path: Path) -> None:
+    server = unix_socket.bind(tmp_path / "s")
+    code = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); sys.stdin.read()"
+    client = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "s")], stdin=subprocess.PIPE)
+    accepted, _ = server.accept()
+
+    pid, there = unix_socket.peer_pid(accepted), unix_socket.peer_is_there(accepted)
+    client.communicate()
+    afterwards = unix_socket.peer_is_there(accepted)
+
+    assert (client.pid, True) == (pid, there)
+    known = accepted_tells_pidfd(accepted)
+    assert afterwards is not known
+    accepted.close()
+    server.close()
+
+
+def accepted_tells_pidfd(accepted: socket.socket) -> bool:
+    """Tell whether this kernel has SO_PEERPIDFD at all: an older one cannot know that a peer has ended."""
+    try:
+        os.close(accepted.getsockopt(socket.SOL_SOCKET, 77))
+    except OSError as error:
+        return error.errno == errno.ESRCH
+    return True

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, Final, Protocol
 
 from kt_ledger.records import (
+    CallRow,
     EventRow,
     InstanceRow,
     Limited,
@@ -58,6 +59,12 @@ class Store(Protocol):
     def instance(self, name: str) -> InstanceRow | None:
         """Return the instance of this name that was not removed."""
 
+    def instance_by_id(self, instance_id: str) -> InstanceRow | None:
+        """Return an instance, also one that was removed."""
+
+    def removed_instances(self, *, limit: int) -> list[InstanceRow]:
+        """Return the instances that were removed last, latest first."""
+
     def instances(self) -> list[InstanceRow]:
         """Return all instances that were not removed, by name."""
 
@@ -100,7 +107,27 @@ class Store(Protocol):
         """Keep something that happened; return its number, one above the event's before it."""
 
     def events(self, after: int = 0, limit: int = 500, instance_id: str | None = None) -> list[EventRow]:
-        """Return the events above a number, oldest first, of everybody or of one instance."""
+        """Return the events above a number, oldest first, of everybody or of one instance.
+
+        Numbers have no holes but those that retention made. What every event says (`event_documents.complete`) is
+        added to what was given.
+        """
+
+    def latest_events(self, *, limit: int, instance_id: str | None = None) -> list[EventRow]:
+        """Return the latest events, oldest first, of everybody or of one instance."""
+
+    def last_event(self) -> int:
+        """Return the highest number that was ever given; 0 where there is none."""
+
+    def cursor(self, name: str) -> int | None:
+        """Return how far somebody has come in the events; None where nobody of that name has begun."""
+
+    def set_cursor(self, name: str, seq: int) -> None:
+        """Remember how far somebody has come."""
+
+    @property
+    def events_written(self) -> int:
+        """Return a number that grows with each event; it says that there is something to read, not what."""
 
     # -- logs into events --------------------------------------------------------------------------------------
     def position(self, log: str) -> Position:
@@ -138,6 +165,17 @@ class Store(Protocol):
 
     def recent_calls(self, instance_id: str, limit: int) -> list[tuple[Exchange, UsageEvent | None]]:
         """Return the latest exchanges, oldest first, each with the usage that was observed of it."""
+
+    def numbered_calls(
+        self,
+        instance_id: str,
+        *,
+        limit: int,
+        after: int | None = None,
+        before: int | None = None,
+        also: Sequence[int] = (),
+    ) -> tuple[list[CallRow], list[CallRow]]:
+        """Return the latest calls (before a number), or the first ones after one; and those numbered `also`."""
 
     def last_limited(self, run_id: str) -> Limited | None:
         """Return the provider's "later", where that is how the latest ended exchange of a Run ended."""

@@ -1,12 +1,13 @@
 """Calls as people ask for them: an exchange with the usage that was observed of it, and how the last one ended."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
-from kt_ledger.records import Limited
+from kt_ledger.records import CallRow, Limited
 from kt_ledger.store import rows
-from kt_ledger.store.schema import LIMITED, accounts, events, exchanges, scopes
+from kt_ledger.store.schema import LIMITED, accounts, events, exchanges, logs, scopes
 from kt_ledger.values import Exchange, Source, UsageEvent
 
 BEGUN_BEFORE = 1000
@@ -19,8 +20,38 @@ def recent(
     connection: sa.Connection, instance_id: str, *, limit: int
 ) -> list[tuple[Exchange, UsageEvent | None]]:
     """Return the latest exchanges of an instance, oldest first, each with its observed event."""
-    latest = sa.select(exchanges).where(exchanges.c.account == _account(instance_id))
-    one = latest.order_by(exchanges.c.seq.desc()).limit(limit).subquery()
+    return [(row.exchange, row.event) for row in numbered(connection, instance_id, limit=limit)]
+
+
+def numbered(
+    connection: sa.Connection,
+    instance_id: str,
+    *,
+    limit: int,
+    after: int | None = None,
+    before: int | None = None,
+) -> list[CallRow]:
+    """Return calls by the order in which they began: the latest (before a number), or the first after one."""
+    some = sa.select(exchanges).where(exchanges.c.account == _account(instance_id))
+    if before is not None:
+        some = some.where(exchanges.c.seq < before)
+    if after is None:
+        some = some.order_by(exchanges.c.seq.desc())
+    else:
+        some = some.where(exchanges.c.seq > after).order_by(exchanges.c.seq)
+    return _joined(connection, instance_id, some.limit(limit))
+
+
+def among(connection: sa.Connection, instance_id: str, numbers: Sequence[int]) -> list[CallRow]:
+    """Return those of an instance's calls that have these numbers."""
+    some = sa.select(exchanges).where(
+        exchanges.c.account == _account(instance_id), exchanges.c.seq.in_(numbers)
+    )
+    return _joined(connection, instance_id, some)
+
+
+def _joined(connection: sa.Connection, instance_id: str, some: sa.Select[Any]) -> list[CallRow]:
+    one = some.subquery()
     of_event = [column.label(_EVENT + column.name) for column in events.columns]
     joined = one.outerjoin(
         scopes,
@@ -31,16 +62,33 @@ def recent(
         ),
     ).outerjoin(events, sa.and_(events.c.scope == scopes.c.id, events.c.key == one.c.id))
     query = sa.select(one, *of_event).select_from(joined).order_by(one.c.seq)
-    return [_pair(dict(row), instance_id) for row in connection.execute(query).mappings()]
+    return [_row(dict(row), instance_id) for row in connection.execute(query).mappings()]
 
 
-def _pair(row: dict[Any, Any], instance_id: str) -> tuple[Exchange, UsageEvent | None]:
+def _row(row: dict[Any, Any], instance_id: str) -> CallRow:
     call = rows.exchange({**row, "instance_id": instance_id})
     if row[_EVENT + "seq"] is None:
-        return call, None
+        return CallRow(seq=row["seq"], exchange=call, event=None)
     owner = {"instance_id": instance_id, "run_id": call.run_id, "source": Source.ENGINE_OBSERVED}
     facts = {name.removeprefix(_EVENT): value for name, value in row.items() if name.startswith(_EVENT)}
-    return call, rows.event({**facts, **owner})
+    return CallRow(seq=row["seq"], exchange=call, event=rows.event({**facts, **owner}))
+
+
+def open_ones(connection: sa.Connection, log: str) -> list[Exchange]:
+    """Return the exchanges of one journal that are still in flight, oldest first."""
+    query = sa.select(exchanges, accounts.c.instance_id).join(accounts, accounts.c.id == exchanges.c.account)
+    query = query.join(logs, logs.c.id == exchanges.c.log)
+    query = query.where(logs.c.log == log, exchanges.c.state == "in_flight").order_by(exchanges.c.seq)
+    return [rows.exchange(row) for row in connection.execute(query).mappings()]
+
+
+def in_flight(connection: sa.Connection, instance_id: str, *, run_id: str | None) -> int:
+    """Return how many exchanges of an instance, or of one Run of it, have begun and not ended."""
+    query = sa.select(sa.func.count()).select_from(exchanges)
+    query = query.where(exchanges.c.account == _account(instance_id), exchanges.c.state == "in_flight")
+    if run_id is not None:
+        query = query.where(exchanges.c.run_id == run_id)
+    return int(connection.execute(query).scalar_one())
 
 
 def last_limited(connection: sa.Connection, run_id: str) -> Limited | None:

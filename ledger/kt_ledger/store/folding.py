@@ -11,7 +11,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
-from kt_ledger.store import PositionMoved, rows
+from kt_ledger.records import SourceTotals
+from kt_ledger.store import PositionMoved, event_log, rows
 from kt_ledger.store.interning import Account, Interning, Scope, number_of
 from kt_ledger.store.noting import write_notes
 from kt_ledger.store.rollups import Rollups
@@ -27,7 +28,7 @@ _KEYS_A_QUERY = (
 _Key = tuple[int, str]  # scope, event key
 
 
-def fold(connection: sa.Connection, batch: Sequence[Folded]) -> list[UsageEvent]:
+def fold(connection: sa.Connection, batch: Sequence[Folded], *, at_ns: int) -> list[UsageEvent]:
     """Write a batch inside the caller's transaction; see `Store.fold`."""
     interning = Interning(connection)
     log_ids = [_advance(connection, folded) for folded in batch]
@@ -36,6 +37,7 @@ def fold(connection: sa.Connection, batch: Sequence[Folded]) -> list[UsageEvent]
     _write_exchanges(connection, interning, list(zip(log_ids, batch, strict=True)))
     write_notes(connection, interning, [*(n for folded in batch for n in folded.notes), *run.notes])
     interning.write_scopes()
+    event_log.usage(connection, run.updates(), at_ns=at_ns)
     return run.new
 
 
@@ -99,6 +101,12 @@ class _Fold:
             else:
                 self._again(before, event)
         self._write()
+
+    def updates(self) -> list[tuple[UsageEvent, SourceTotals]]:
+        """Return, for each Run and source, the latest event and what all of them add up to."""
+        latest = {scope.id: event for event, _, scope in (*self._fresh.values(), *self._replaced)}
+        added = self._rollups.by_scope()
+        return [(event, added[scope]) for scope, event in latest.items()]
 
     def _stored(self, placed: Sequence[tuple[UsageEvent, Account, Scope]]) -> dict[_Key, _Known]:
         """Return what the store already holds of these events."""

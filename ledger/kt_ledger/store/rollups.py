@@ -108,6 +108,13 @@ class Rollups:
             sums = self._fine[fine] = Sums()
         sums.add(event, sign)
 
+    def by_scope(self) -> dict[int, SourceTotals]:
+        """Return what is added to each Run and source."""
+        scopes: dict[int, Sums] = {}
+        for (_, scope, _, _, _), sums in self._fine.items():
+            scopes.setdefault(scope, Sums()).merge(sums)
+        return {scope: sums.totals() for scope, sums in scopes.items()}
+
     def write(self, connection: sa.Connection) -> None:
         """Add everything to the stored sums."""
         runs: dict[tuple[Any, ...], Sums] = {}

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 from kt_ledger.records import InstanceRow, RunRow, State, TransitionRow
-from kt_ledger.store.schema import SQLITE_INTEGER_LIMIT
+from kt_ledger.store.natural import SQLITE_INTEGER_LIMIT
 from kt_ledger.values import (
     UNITS,
     Completeness,

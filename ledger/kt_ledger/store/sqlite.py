@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import sqlite
 
+from kt_ledger import event_documents
 from kt_ledger.clock import Clock
 from kt_ledger.records import (
+    CallRow,
     EventRow,
     InstanceRow,
     Limited,
@@ -19,19 +20,16 @@ from kt_ledger.records import (
     SourceTotals,
     TransitionRow,
 )
-from kt_ledger.store import KEEP, Keep, NameTaken, Store, calls, event_log, opening, rows
+from kt_ledger.store import KEEP, Keep, Store, calls, event_log, opening, registrations, rows
 from kt_ledger.store.folding import fold
 from kt_ledger.store.noting import read_notes
 from kt_ledger.store.rollups import by_source
 from kt_ledger.store.schema import (
     accounts,
     events,
-    exchanges,
     instance_totals,
-    instances,
     logs,
     run_totals,
-    runs,
     scopes,
     transitions,
 )
@@ -71,40 +69,44 @@ class SqliteStore:
     def add_instance(self, row: InstanceRow) -> None:
         """Remember a registration. Raises NameTaken among instances that were not removed."""
         with self._transaction("register an instance") as connection:
-            taken = connection.execute(
-                sa.select(instances.c.id).where(
-                    instances.c.name == row.name, instances.c.removed_at_ns.is_(None)
-                )
-            ).first()
-            if taken is not None:
-                raise NameTaken(
-                    f"agent {row.name}: is registered already — wanted a name that is free; "
-                    "choose another one, or remove that agent"
-                )
-            connection.execute(sa.insert(instances).values(**rows.instance_columns(row)))
+            registrations.add(connection, row)
+            document = event_documents.registered(row)
+            event_log.append(
+                connection, event_documents.REGISTERED, row.id, document, at_ns=row.created_at_ns
+            )
 
     def instance(self, name: str) -> InstanceRow | None:
         """Return the instance of this name that was not removed."""
-        query = sa.select(instances).where(instances.c.name == name, instances.c.removed_at_ns.is_(None))
         with self._transaction("read an instance") as connection:
-            row = connection.execute(query).mappings().first()
-        return None if row is None else rows.instance(row)
+            return registrations.by_name(connection, name)
+
+    def instance_by_id(self, instance_id: str) -> InstanceRow | None:
+        """Return an instance, also one that was removed."""
+        with self._transaction("read an instance") as connection:
+            return registrations.by_id(connection, instance_id)
+
+    def removed_instances(self, *, limit: int) -> list[InstanceRow]:
+        """Return the instances that were removed last, latest first."""
+        with self._transaction("read the removed instances") as connection:
+            return registrations.removed(connection, limit=limit)
 
     def instances(self) -> list[InstanceRow]:
         """Return all instances that were not removed, by name."""
-        query = sa.select(instances).where(instances.c.removed_at_ns.is_(None)).order_by(instances.c.name)
         with self._transaction("read the instances") as connection:
-            return [rows.instance(row) for row in connection.execute(query).mappings()]
+            return registrations.live(connection)
 
     def set_port(self, instance_id: str, port: int) -> None:
         """Remember the port of an instance's listener."""
         with self._transaction("keep a port") as connection:
-            self._change(connection, instance_id, port=port)
+            registrations.change(connection, instance_id, port=port)
 
     def remove_instance(self, instance_id: str, *, at_ns: int) -> None:
         """Free the name; all rows of usage stay under the id."""
         with self._transaction("remove an instance") as connection:
-            self._change(connection, instance_id, removed_at_ns=at_ns)
+            registrations.change(connection, instance_id, removed_at_ns=at_ns)
+            event_log.append(
+                connection, event_documents.REMOVED, instance_id, {"instance_id": instance_id}, at_ns=at_ns
+            )
 
     def move(
         self,
@@ -126,21 +128,21 @@ class SqliteStore:
         if restart is not KEEP:
             changed["restart"] = rows.cause(restart)
         with self._transaction("change an instance's state") as connection:
-            self._change(connection, transition.instance_id, **changed)
+            registrations.change(connection, transition.instance_id, **changed)
             connection.execute(sa.insert(transitions).values(**rows.transition_columns(transition)))
             if run is not None:
-                _upsert_run(connection, run)
+                registrations.save_run(connection, run)
             event_log.transition(connection, transition)
 
     def set_restart(self, instance_id: str, restart: dict[str, Any] | None) -> None:
         """Remember what the restart machine remembers."""
         with self._transaction("keep what restarts remember") as connection:
-            self._change(connection, instance_id, restart=rows.cause(restart))
+            registrations.change(connection, instance_id, restart=rows.cause(restart))
 
     def set_memory(self, instance_id: str, kind: str | None) -> None:
         """Remember the kind of memory that is attached."""
         with self._transaction("keep what memory is attached") as connection:
-            self._change(connection, instance_id, memory=kind)
+            registrations.change(connection, instance_id, memory=kind)
 
     def add_event(self, kind: str, instance_id: str | None, document: dict[str, Any], at_ns: int) -> int:
         """Keep something that happened; return its number."""
@@ -151,6 +153,31 @@ class SqliteStore:
         """Return the events above a number, oldest first, of everybody or of one instance."""
         with self._transaction("read the events") as connection:
             return event_log.read(connection, after=after, limit=limit, instance_id=instance_id)
+
+    def latest_events(self, *, limit: int, instance_id: str | None = None) -> list[EventRow]:
+        """Return the latest events, oldest first, of everybody or of one instance."""
+        with self._transaction("read the latest events") as connection:
+            return event_log.latest(connection, limit=limit, instance_id=instance_id)
+
+    def last_event(self) -> int:
+        """Return the highest number that was ever given."""
+        with self._transaction("read the last event") as connection:
+            return event_log.last(connection)
+
+    def cursor(self, name: str) -> int | None:
+        """Return how far somebody has come in the events."""
+        with self._transaction("read a cursor") as connection:
+            return event_log.cursor(connection, name)
+
+    def set_cursor(self, name: str, seq: int) -> None:
+        """Remember how far somebody has come."""
+        with self._transaction("keep a cursor") as connection:
+            event_log.set_cursor(connection, name, seq)
+
+    @property
+    def events_written(self) -> int:
+        """Return a number that grows with each event."""
+        return event_log.written(self._connection)
 
     def transitions(self, instance_id: str) -> list[TransitionRow]:
         """Return an instance's history, oldest first."""
@@ -163,19 +190,17 @@ class SqliteStore:
     def save_run(self, run: RunRow) -> None:
         """Insert or replace one Run."""
         with self._transaction("keep a Run") as connection:
-            _upsert_run(connection, run)
+            registrations.save_run(connection, run)
 
     def run(self, run_id: str) -> RunRow | None:
         """Return one Run."""
         with self._transaction("read a Run") as connection:
-            row = connection.execute(sa.select(runs).where(runs.c.id == run_id)).mappings().first()
-        return None if row is None else rows.run(row)
+            return registrations.run(connection, run_id)
 
     def unended_runs(self) -> list[RunRow]:
         """Return the Runs that are intended or live, oldest first."""
-        query = sa.select(runs).where(runs.c.state != "ended").order_by(runs.c.started_at_ns, runs.c.id)
         with self._transaction("read the Runs") as connection:
-            return [rows.run(row) for row in connection.execute(query).mappings()]
+            return registrations.unended_runs(connection)
 
     def position(self, log: str) -> Position:
         """Return how far a log has been folded; the start where it never was."""
@@ -186,14 +211,12 @@ class SqliteStore:
     def fold(self, batch: Sequence[Folded]) -> list[UsageEvent]:
         """Commit events, exchanges, notes and positions together; return the events that were new."""
         with self._transaction("commit what was read of the logs") as connection:
-            return fold(connection, batch)
+            return fold(connection, batch, at_ns=self._clock.wall_ns())
 
     def open_exchanges(self, log: str) -> list[Exchange]:
         """Return the exchanges of one journal that are still in flight, oldest first."""
-        query = _exchanges().join(logs, logs.c.id == exchanges.c.log)
-        query = query.where(logs.c.log == log, exchanges.c.state == "in_flight").order_by(exchanges.c.seq)
         with self._transaction("read the open exchanges") as connection:
-            return [rows.exchange(row) for row in connection.execute(query).mappings()]
+            return calls.open_ones(connection, log)
 
     def totals(self, instance_id: str, *, run_id: str | None = None) -> dict[Source, SourceTotals]:
         """Return the sums by source, of an instance's whole life or of one Run; O(1) in the number of events."""
@@ -209,13 +232,8 @@ class SqliteStore:
 
     def in_flight(self, instance_id: str, *, run_id: str | None = None) -> int:
         """Return how many exchanges have begun and not ended."""
-        query = sa.select(sa.func.count()).select_from(exchanges)
-        query = query.join(accounts, accounts.c.id == exchanges.c.account)
-        query = query.where(accounts.c.instance_id == instance_id, exchanges.c.state == "in_flight")
-        if run_id is not None:
-            query = query.where(exchanges.c.run_id == run_id)
         with self._transaction("read what is in flight") as connection:
-            return int(connection.execute(query).scalar_one())
+            return calls.in_flight(connection, instance_id, run_id=run_id)
 
     def notes(self, instance_id: str, *, run_id: str | None = None) -> NoteCounts:
         """Return the findings about an instance ("" for what belongs to none); `gap` includes missing sequences."""
@@ -238,6 +256,21 @@ class SqliteStore:
         with self._transaction("read the latest calls") as connection:
             return calls.recent(connection, instance_id, limit=limit)
 
+    def numbered_calls(
+        self,
+        instance_id: str,
+        *,
+        limit: int,
+        after: int | None = None,
+        before: int | None = None,
+        also: Sequence[int] = (),
+    ) -> tuple[list[CallRow], list[CallRow]]:
+        """Return the latest calls (before a number), or the first ones after one; and those numbered `also`."""
+        with self._transaction("read the calls") as connection:
+            asked_again = calls.among(connection, instance_id, also) if also else []
+            found = calls.numbered(connection, instance_id, limit=limit, after=after, before=before)
+            return found, asked_again
+
     def last_limited(self, run_id: str) -> Limited | None:
         """Return the provider's "later", where that is how the latest ended exchange of a Run ended."""
         with self._transaction("read how the last call ended") as connection:
@@ -245,10 +278,8 @@ class SqliteStore:
 
     def recent_exchanges(self, instance_id: str, *, limit: int) -> list[Exchange]:
         """Return the latest exchanges, oldest first."""
-        query = _exchanges().where(exchanges.c.account == _account(instance_id))
-        query = query.order_by(exchanges.c.seq.desc()).limit(limit)
         with self._transaction("read the latest exchanges") as connection:
-            return [rows.exchange(row) for row in connection.execute(query).mappings()][::-1]
+            return [call for call, _ in calls.recent(connection, instance_id, limit=limit)]
 
     def _here(self) -> None:
         assert threading.get_ident() == self._thread, (
@@ -261,23 +292,6 @@ class SqliteStore:
         self._here()
         with opening.translated(self._path, wanted), self._connection.begin():
             yield self._connection
-
-    def _change(self, connection: sa.Connection, instance_id: str, **columns: object) -> None:
-        changed = connection.execute(
-            sa.update(instances).where(instances.c.id == instance_id).values(**columns)
-        )
-        assert changed.rowcount == 1, f"no instance {instance_id}"
-
-
-def _upsert_run(connection: sa.Connection, run: RunRow) -> None:
-    columns = rows.run_columns(run)
-    insert = sqlite.insert(runs).values(**columns)
-    replaced = {name: insert.excluded[name] for name in columns if name != "id"}
-    connection.execute(insert.on_conflict_do_update(index_elements=[runs.c.id], set_=replaced))
-
-
-def _exchanges() -> sa.Select[tuple[object, ...]]:
-    return sa.select(exchanges, accounts.c.instance_id).join(accounts, accounts.c.id == exchanges.c.account)
 
 
 def _account(instance_id: str) -> sa.ScalarSelect[int]:

@@ -1,7 +1,5 @@
 from pathlib import Path
 
-import pytest
-import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
@@ -13,7 +11,6 @@ from kt_ledger import store as store_room
 from kt_ledger.clock import ManualClock
 from kt_ledger.store import schema
 from kt_ledger.store.sqlite import SqliteStore
-from kt_ledger.values import U64_MAX
 
 
 def test_the_migrations_end_where_the_tables_say(tmp_path: Path) -> None:
@@ -42,20 +39,6 @@ def test_the_known_revisions_are_those_in_the_folder() -> None:
     revisions = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
 
     assert list(schema.REVISIONS) == revisions[::-1]
-
-
-@pytest.mark.parametrize("number", [None, 0, 1, 2**63 - 1, 2**63, U64_MAX, 10**40])
-def test_a_natural_number_of_any_size_comes_back_exactly(number: int | None) -> None:
-    engine = sa.create_engine("sqlite://")
-    table = sa.Table("t", sa.MetaData(), sa.Column("n", schema.Natural))
-
-    with engine.begin() as connection:
-        table.create(connection)
-        connection.execute(sa.insert(table), [{"n": number}])
-        kept = connection.execute(sa.select(table.c.n)).scalar_one()
-
-    assert number == kept
-    engine.dispose()
 
 
 def test_the_same_tables_can_be_made_in_postgresql() -> None:

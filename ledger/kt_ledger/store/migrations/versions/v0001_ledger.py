@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from kt_ledger.store.schema import Natural
+from kt_ledger.store.natural import Natural
 
 revision = "0001"
 down_revision = None

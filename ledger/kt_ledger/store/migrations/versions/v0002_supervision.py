@@ -6,7 +6,7 @@ Frozen: what `schema` says today may be more; what this made stays what it is.
 import sqlalchemy as sa
 from alembic import op
 
-from kt_ledger.store.schema import Natural
+from kt_ledger.store.natural import Natural
 
 revision = "0002"
 down_revision = "0001"
@@ -45,6 +45,11 @@ def upgrade() -> None:
         ["seq"],
         sqlite_where=sa.text(NO_USAGE_UPDATE),
         postgresql_where=sa.text(NO_USAGE_UPDATE),
+    )
+    op.create_table(
+        "cursors",
+        sa.Column("name", sa.Text, primary_key=True),
+        sa.Column("seq", sa.BigInteger, nullable=False),
     )
 
 
