@@ -93,7 +93,7 @@ def place(loc: schema.Loc, value: object) -> str:
 
 def _depth(loc: schema.Loc) -> int:
     # Sections are one level deep in [adapter], [metering] and [interaction], two in the others.
-    return 2 if loc[0] in ("lifecycle", "capabilities", "config") else 1
+    return 2 if loc[0] in ("lifecycle", "capabilities", "config", "kt") else 1
 
 
 def _key(part: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import semver
 
-from kt_manifest import config_rules, kinds, names, nearest, schema, snapshot, words
+from kt_manifest import config_rules, kinds, names, nearest, ready_rules, schema, snapshot, words
 from kt_manifest.findings import Draft, Finding, place, section
 
 _PARTS_LIMIT = (
@@ -190,6 +190,7 @@ def _interaction(draft: Draft) -> Iterator[Finding]:
 
 def _kt(draft: Draft) -> Iterator[Finding]:
     yield from draft.wrong_types("kt")
+    yield from ready_rules.judge(draft)
 
 
 JUDGEMENT: tuple[tuple[str, Callable[[Draft], Iterator[Finding]]], ...] = (

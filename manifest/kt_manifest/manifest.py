@@ -7,7 +7,7 @@ import errno
 from pathlib import Path
 from typing import Any
 
-from kt_manifest import config_rules, judgement, schema, snapshot, toml_text, words
+from kt_manifest import config_rules, judgement, ready_rules, schema, snapshot, toml_text, words
 from kt_manifest.capability import Declaration, Level, Support
 from kt_manifest.findings import Finding
 from kt_manifest.snapshot import Adapter, Template
@@ -182,6 +182,7 @@ def _adapter(model: schema.Manifest) -> Adapter:
         channel=model.interaction.channel if model.interaction else snapshot.CHANNELS[0],
         mapping=config_rules.rules_of(model.config),
         contract_version=model.contract_version.strip(),
+        ready=ready_rules.declared(model.kt.ready) if model.kt and model.kt.ready else None,
     )
 
 

@@ -85,8 +85,21 @@ class RuleSection(Strict):
     file: FileSection | None = None
 
 
+class ReadySection(Strict):
+    """`[kt.ready]`: how to tell that the agent is ready. `ready_rules` judges what is of more than one type."""
+
+    line: str | None = None
+    stream: Literal["stdout", "stderr", "any"] | None = None
+    port: Any = None
+    http: str | None = None
+    command: list[str] | None = None
+    deadline_s: Any = None
+
+
 class KtSection(Strict):
-    """`[kt]`: where this engine's additions go; none is delivered yet, so only an empty table passes."""
+    """`[kt]`: where this engine's additions go."""
+
+    ready: ReadySection | None = None
 
 
 class Manifest(Strict):
@@ -114,6 +127,7 @@ _TABLES: tuple[tuple[tuple[str, ...], type[Strict]], ...] = (
     (("config", "*"), RuleSection),
     (("config", "*", "file"), FileSection),
     (("kt",), KtSection),
+    (("kt", "ready"), ReadySection),
 )
 
 

@@ -73,6 +73,26 @@ class Rule:
     target: Target
 
 
+READY_DEADLINE_S = 60.0
+STREAMS = ("stdout", "stderr", "any")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """How to tell that an agent is ready: exactly one of `line`, `port`, `http` and `command` is there.
+
+    `line` is a `line_pattern`, looked for in `stream`; `port` a number or `${NAME}`, a variable of the agent; `http` a
+    URL on loopback, in which `${NAME}` may stand; `command` a program as in `exec`, and its arguments.
+    """
+
+    line: str | None = None
+    stream: str = "any"
+    port: str | None = None
+    http: str | None = None
+    command: tuple[str, ...] | None = None
+    deadline_s: float = READY_DEADLINE_S
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapter:
     """Everything frozen at registration.
@@ -92,6 +112,7 @@ class Adapter:
     channel: str = "stdio"
     mapping: tuple[Rule, ...] = ()
     contract_version: str | None = None
+    ready: Ready | None = None
 
     def maps(self, key: str) -> bool:
         """Tell whether a unified key is delivered anywhere."""
@@ -162,7 +183,14 @@ def _plain(adapter: Adapter) -> dict[str, Any]:
         "metering_source": adapter.metering_source,
         "channel": adapter.channel,
         "mapping": [{"key": rule.key, **_plain_target(rule.target)} for rule in adapter.mapping],
-    }
+    } | ({} if adapter.ready is None else {"ready": _plain_ready(adapter.ready)})
+
+
+def _plain_ready(ready: Ready) -> dict[str, Any]:
+    command = None if ready.command is None else list(ready.command)
+    facts = {"line": ready.line, "port": ready.port, "http": ready.http, "command": command}
+    there = {name: value for name, value in facts.items() if value is not None}
+    return there | {"stream": ready.stream, "deadline_s": ready.deadline_s}
 
 
 def _plain_target(target: Target) -> dict[str, Any]:
@@ -188,7 +216,19 @@ def _adapter(facts: dict[str, Any]) -> Adapter:
         metering_source=_one_of(facts["metering_source"], SOURCES),
         channel=_one_of(facts.get("channel", "stdio"), CHANNELS),
         mapping=tuple(Rule(_text(rule["key"]), _target(rule)) for rule in facts["mapping"]),
+        ready=None if facts.get("ready") is None else _ready(facts["ready"]),
         **templates,
+    )
+
+
+def _ready(facts: dict[str, Any]) -> Ready:
+    texts = {name: _text(facts[name]) for name in ("line", "port", "http") if name in facts}
+    command = tuple(_text(word) for word in facts["command"]) if "command" in facts else None
+    return Ready(
+        **texts,
+        command=command,
+        stream=_one_of(facts["stream"], STREAMS),
+        deadline_s=float(facts["deadline_s"]),
     )
 
 

@@ -22,6 +22,12 @@ SUPPORTS = st.builds(
 TARGETS = st.one_of(
     st.builds(EnvTarget, TEXT), st.builds(FlagTarget, TEXT), st.builds(FileTarget, TEXT, TEXT)
 )
+READIES = st.one_of(
+    st.builds(snapshot.Ready, line=TEXT, stream=st.sampled_from(snapshot.STREAMS)),
+    st.builds(snapshot.Ready, port=TEXT, deadline_s=st.floats(0.1, 3600)),
+    st.builds(snapshot.Ready, http=TEXT),
+    st.builds(snapshot.Ready, command=st.lists(TEXT, min_size=1, max_size=3).map(tuple)),
+)
 ADAPTERS = st.builds(
     Adapter,
     kind=TEXT,
@@ -35,6 +41,7 @@ ADAPTERS = st.builds(
     channel=st.sampled_from(snapshot.CHANNELS),
     mapping=st.lists(st.builds(Rule, TEXT, TARGETS), max_size=3).map(tuple),
     contract_version=st.none() | TEXT,
+    ready=st.none() | READIES,
 )
 
 

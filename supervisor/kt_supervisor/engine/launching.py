@@ -11,7 +11,17 @@ from typing import Any
 
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import InstanceRow, RunRow
-from kt_manifest import capability, config_file, inheritance, layers, options, render, secrets, settings
+from kt_manifest import (
+    capability,
+    config_file,
+    inheritance,
+    layers,
+    options,
+    readiness,
+    render,
+    secrets,
+    settings,
+)
 from kt_manifest.layers import Entry
 from kt_manifest.snapshot import ENGINE_OBSERVED, Adapter, Template
 from kt_manifest.value_types import Value
@@ -46,12 +56,13 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What the keeper starts."""
+    """What the keeper starts; `ready` is what is waited for then, None where being alive is enough."""
 
     argv: tuple[str, ...] = field(repr=False)
     env: dict[str, str] = field(repr=False)
     notices: tuple[str, ...]
     confinement: Mapping[str, Any] = field(default_factory=dict)
+    ready: readiness.Probe | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +195,7 @@ def program(
     With `files`, the base environment is kept for restarts that nobody asks for.
 
     Raises:
-        RenderRefused, ExecutableMissing, NotExecutable, OSError.
+        RenderRefused, ExecutableMissing, NotExecutable, ProbeUnresolved, OSError.
     """
     plan.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     facts = render.RunFacts(
@@ -210,6 +221,8 @@ def program(
         if (key := options.PASS_THROUGH + name) in plan.values
     ]
     executable = render.find_executable(launch.argv[0], env, plan.home)
+    declared = plan.adapter.ready
+    ready = None if declared is None else readiness.probe(declared, env, plan.home)
     shown = render.RenderedFile(EFFECTIVE, _effective(plan.entries))
     render.write_files(plan.home, (*launch.files, shown))
     if files is not None:
@@ -219,6 +232,7 @@ def program(
         env=env,
         notices=(*plan.notices, *launch.notices, *lost),
         confinement=_confinement(plan.values),
+        ready=ready,
     )
 
 

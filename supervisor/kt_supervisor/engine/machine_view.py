@@ -33,7 +33,7 @@ class MachineView:
         return document
 
     async def add_to_one(self, document: dict[str, Any], known: Known) -> dict[str, Any]:
-        """Add `resources` (where it runs), `limits` and `memory_backing` (where there are any) to what `show` tells."""
+        """Add `resources` where it runs, `limits` and `memory_backing` where there are any, for `show`."""
         entry = document["instance"]
         if _is_live(known):
             root = _roots(known)

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,8 @@ import pytest
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import InstanceRow, RunRow
 from kt_manifest import config_file, kinds, secrets
+from kt_manifest.readiness import ProbeUnresolved
+from kt_manifest.snapshot import Adapter, Ready
 from kt_supervisor.engine import launching, run_environment
 
 CALLER = {"PATH": "/usr/bin:/bin", "HOME": "/home/x", "COLOUR": "blue", "TOKEN": "sk-canary"}
@@ -138,3 +141,28 @@ def test_what_is_kept_of_a_start_goes_with_the_instance(house: Any) -> None:
     assert kept is not None
     assert "/home/x" == kept["HOME"]
     assert not house.files.environment(identity).exists()
+
+
+def test_a_program_knows_what_to_wait_for_with_the_agents_own_variables(files: StateLayout) -> None:
+    _set(files, agent__PORT="8125")
+    adapter = replace(Adapter.from_json(_row().adapter), ready=Ready(port="${PORT}", deadline_s=5))
+    row = replace(_row(), adapter=adapter.to_json())
+
+    program = launching.program(launching.plan(files, row, environment=CALLER), row, RUN, port=None)
+
+    assert program.ready is not None
+    assert ("port", 8125, 5) == (program.ready.way, program.ready.port, program.ready.deadline_s)
+    assert (
+        launching.program(launching.plan(files, _row(), environment=CALLER), _row(), RUN, port=None).ready
+        is None
+    )
+
+
+def test_an_unknown_port_starts_nothing_and_keeps_nothing(files: StateLayout) -> None:
+    adapter = replace(Adapter.from_json(_row().adapter), ready=Ready(port="${PORT}"))
+    row = replace(_row(), adapter=adapter.to_json())
+
+    with pytest.raises(ProbeUnresolved):
+        launching.program(launching.plan(files, row, environment=CALLER), row, RUN, port=None, files=files)
+
+    assert run_environment.load(files, "i") is None
