@@ -17,6 +17,10 @@ class Command:
     argv: tuple[str, ...]
     env: dict[str, str] = field(repr=False)
 
+    def to_json(self) -> dict[str, list[str] | dict[str, str]]:
+        """Return it as the keeper takes it."""
+        return {"argv": list(self.argv), "env": dict(self.env)}
+
 
 def command(template: Template, env: Mapping[str, str], home: Path) -> Command:
     """Return what runs an operation.

@@ -10,12 +10,13 @@ from kt_ledger import fold_run
 from kt_ledger.fold_run import RunReader
 from kt_ledger.records import InstanceRow, RunRow
 from kt_ledger.store import Store
+from kt_manifest.operation import Command
 from kt_supervisor.engine import adoption, environment, replacing, spares, state_dir
 from kt_supervisor.engine.adoption import Evidence, Verdict
 from kt_supervisor.engine.beside import Ran
 from kt_supervisor.engine.ending import Exit
 from kt_supervisor.engine.keeper_link import KeeperGone, KeeperLink
-from kt_supervisor.engine.launching import Command, Program
+from kt_supervisor.engine.launching import Program
 from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.problems import StopUnconfirmed
 from kt_supervisor.engine.spares import Spares

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from kt_ledger.records import LIVE_STATES, InstanceRow, RunRow, State
+from kt_manifest.operation import Command
 from kt_manifest.snapshot import Adapter
 from kt_supervisor.engine import adoption, launching, lifecycle, run_environment, run_logs
 from kt_supervisor.engine.current_run import CurrentRun
@@ -259,7 +260,7 @@ class Instance:
             raise StopUnconfirmed(self.name, ", ".join(map(str, left)))
         await self._life.exited(await self._life.row(), ended)
 
-    async def _stop_command(self, row: InstanceRow) -> launching.Command | None:
+    async def _stop_command(self, row: InstanceRow) -> Command | None:
         template = Adapter.from_json(row.adapter).stop
         if template is None:
             return None

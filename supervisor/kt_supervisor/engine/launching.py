@@ -16,6 +16,7 @@ from kt_manifest import (
     config_file,
     inheritance,
     layers,
+    operation,
     options,
     readiness,
     render,
@@ -23,6 +24,7 @@ from kt_manifest import (
     settings,
 )
 from kt_manifest.layers import Entry
+from kt_manifest.operation import Command
 from kt_manifest.snapshot import ENGINE_OBSERVED, Adapter, Template
 from kt_manifest.value_types import Value
 from kt_supervisor.engine import cgroups, limits, memory_folder, metering, run_environment
@@ -65,31 +67,16 @@ class Program:
     ready: readiness.Probe | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """What a keeper runs beside the agent, with the agent's environment and these variables on top."""
-
-    argv: tuple[str, ...]
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as the keeper takes it."""
-        return {"argv": list(self.argv), "env": dict(self.env)}
-
-
 class CommandUnusable(Exception):
     """A command that the adapter declares cannot be run."""
 
 
 def command(files: StateLayout, row: InstanceRow, template: Template) -> Command:
     """Return a command of the adapter, its program found as the agent's own is. Raises CommandUnusable."""
-    home = files.home(row.name)
-    base = run_environment.load(files, row.id) or {}
     try:
-        program = render.find_executable(template.exec, {**base, **template.env}, home)
+        return operation.command(template, run_environment.load(files, row.id) or {}, files.home(row.name))
     except (render.ExecutableMissing, render.NotExecutable) as error:
         raise CommandUnusable(str(error)) from error
-    return Command(argv=(program, *template.args), env=dict(template.env))
 
 
 def entries(home: Path) -> list[Entry]:

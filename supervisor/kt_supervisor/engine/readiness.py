@@ -1,11 +1,9 @@
 """When an agent counts as started: alive for the contract's window, and whatever more its adapter declares."""
 
 import asyncio
-from collections.abc import Coroutine
 from typing import Any
 
 from kt_supervisor.engine.keeper_link import KeeperLink
-from kt_supervisor.engine.tasks import Tasks
 
 WINDOW_S = 0.3
 """How long an agent must have been alive to count as started: the contract's window."""
@@ -48,38 +46,45 @@ class Interruption:
             self._waiting.set_result(None)
 
 
-async def wait(
-    link: KeeperLink,
-    interruption: asyncio.Future[None],
-    *,
-    tasks: Tasks,
-    check: Coroutine[Any, Any, bool] | None = None,
-    wanted: str = ALIVE,
-    deadline_s: float = WINDOW_S,
-) -> None:
-    """Return once the agent is ready.
+async def wait(link: KeeperLink, interruption: asyncio.Future[None]) -> None:
+    """Return once the agent has been alive for the contract's window.
 
     Args:
         link: its keeper.
         interruption: done when somebody stops the agent.
-        tasks: where concurrent work begins.
-        check: what its adapter declares: returns once that is so.
+
+    Raises:
+        Interrupted, NotReady.
+    """
+    await _first({link.agent_exited, interruption}, timeout_s=WINDOW_S)
+    if interruption.done():
+        raise Interrupted
+    if link.agent_exited.done():
+        raise NotReady("ended at once", wanted=ALIVE, ended=True)
+
+
+async def check(
+    link: KeeperLink,
+    interruption: asyncio.Future[None],
+    checking: asyncio.Task[bool],
+    *,
+    wanted: str,
+    deadline_s: float,
+) -> None:
+    """Return once `checking` has returned; it is cancelled otherwise.
+
+    Args:
+        link: its keeper.
+        interruption: done when somebody stops the agent.
+        checking: what the adapter declares, being looked at.
         wanted: what that is, in words.
         deadline_s: how long it may take.
 
     Raises:
         Interrupted, NotReady.
     """
-    await _alive(link, interruption, WINDOW_S, wanted)
-    if check is None:
-        return
-    checking = tasks.start("readiness", check)
     try:
-        await asyncio.wait(
-            {link.agent_exited, interruption, checking},
-            timeout=deadline_s,
-            return_when=asyncio.FIRST_COMPLETED,
-        )
+        await _first({link.agent_exited, interruption, checking}, timeout_s=deadline_s)
         if interruption.done():
             raise Interrupted
         if link.agent_exited.done():
@@ -92,11 +97,5 @@ async def wait(
         checking.cancel()
 
 
-async def _alive(link: KeeperLink, interruption: asyncio.Future[None], window_s: float, wanted: str) -> None:
-    await asyncio.wait(
-        {link.agent_exited, interruption}, timeout=window_s, return_when=asyncio.FIRST_COMPLETED
-    )
-    if interruption.done():
-        raise Interrupted
-    if link.agent_exited.done():
-        raise NotReady("ended at once", wanted=wanted, ended=True)
+async def _first(futures: set[asyncio.Future[Any]], *, timeout_s: float) -> None:
+    await asyncio.wait(futures, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)

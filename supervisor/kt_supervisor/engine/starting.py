@@ -11,7 +11,20 @@ from kt_ledger import ids
 from kt_ledger.durable import replace_file
 from kt_ledger.records import InstanceRow, RunRow, State
 from kt_ledger.store import StoreUnavailable
-from kt_supervisor.engine import failed_start, launching, lifecycle, readiness, run_logs, views
+from kt_manifest import readiness as manifest_readiness
+from kt_manifest.readiness import Probe
+from kt_manifest.snapshot import Adapter
+from kt_supervisor.engine import (
+    adoption,
+    failed_start,
+    launching,
+    lifecycle,
+    probing,
+    readiness,
+    replacing,
+    run_logs,
+    views,
+)
 from kt_supervisor.engine.current_run import CurrentRun
 from kt_supervisor.engine.failed_start import LaunchFailed
 from kt_supervisor.engine.launching import Plan
@@ -76,7 +89,8 @@ class Starting:
         if row.state is not State.STARTING or current is None or current.link is None:
             return
         try:
-            await self._ready(row, current, self._interruption.begin())
+            probe = await asyncio.to_thread(self._probe_again, row)
+            await self._ready(row, current, self._interruption.begin(), probe)
         except Interrupted:
             return
         except Exception as error:
@@ -96,19 +110,42 @@ class Starting:
         )
         await asyncio.to_thread(self._claim, current)
         await current.spawn(program, cwd=plan.home, interactive=plan.interactive, metered=port is not None)
-        await self._ready(row, current, interruption)
+        await self._ready(row, current, interruption, program.ready)
         unseen = [views.UNMAPPED] if plan.adapter.goes_unseen() else []
         return notices + unseen + list(program.notices)
 
-    async def _ready(self, row: InstanceRow, current: CurrentRun, interruption: asyncio.Future[None]) -> None:
+    async def _ready(
+        self,
+        row: InstanceRow,
+        current: CurrentRun,
+        interruption: asyncio.Future[None],
+        probe: Probe | None,
+    ) -> None:
         await current.started()
         await current.hold_spares()
         assert current.link is not None
-        await readiness.wait(current.link, interruption, tasks=self._parts.tasks)
+        await readiness.wait(current.link, interruption)
+        if probe is not None:
+            wanted = probing.describe(probe)
+            looking = probing.wait(probe, current.files, current.link)
+            task = self._parts.tasks.start(f"readiness of {row.name}", looking)
+            await readiness.check(
+                current.link, interruption, task, wanted=wanted, deadline_s=probe.deadline_s
+            )
         live = current.live_row()
         await self._life.move(row, Event.READY, {"kind": "adapter-ready"}, run=live)
         current.run = live
         self._life.follow(current)
+
+    def _probe_again(self, row: InstanceRow) -> Probe | None:
+        """Return what an agent that an earlier engine started is waited for by; its variables are read from it."""
+        declared = Adapter.from_json(row.adapter).ready
+        if declared is None or self._life.current is None:
+            return None
+        record = adoption.read_json(self._life.current.files.record) or {}
+        agent = replacing.look(record.get("agent_pid"))
+        home = self._parts.files.home(row.name)
+        return None if agent is None else manifest_readiness.probe(declared, agent.env, home)
 
     def _claim(self, current: CurrentRun) -> None:
         current.files.root.mkdir(mode=0o700, parents=True, exist_ok=True)

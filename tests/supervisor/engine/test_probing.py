@@ -1,0 +1,134 @@
+import socket
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from kt_cli.failure import Failure
+from kt_manifest import kinds
+from kt_manifest.snapshot import Adapter, Ready
+
+SLEEPS = "import time\ntime.sleep(600)"
+LATE_LINE = """
+import sys, time
+time.sleep(0.6)
+for piece in ("half: ", "re", "ready\\n"):
+    sys.stderr.write(piece)
+    sys.stderr.flush()
+    time.sleep(0.1)
+time.sleep(600)
+"""
+LATE_PORT = """
+import http.server, sys, threading, time
+time.sleep(0.6)
+class Answer(http.server.BaseHTTPRequestHandler):
+    asked = 0
+    def do_GET(self):
+        Answer.asked += 1
+        self.send_response(503 if Answer.asked < 3 else 204)
+        self.end_headers()
+    def log_message(self, *_): pass
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Answer).serve_forever()
+"""
+LATE_FILE = "import pathlib, sys, time\ntime.sleep(0.6)\npathlib.Path(sys.argv[1]).touch()\ntime.sleep(600)"
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port that nobody has now."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def register(house: Any, name: str, code: str, ready: Ready, *words: str) -> None:
+    adapter = kinds.command([sys.executable, "-u", "-c", code, *words], interactive=False, observe=False)
+    facts = {field: getattr(adapter, field) for field in Adapter.__dataclass_fields__}
+    house.ask("POST", "/v1/agents", {"name": name, "adapter": Adapter(**facts | {"ready": ready}).to_json()})
+
+
+def start_s(house: Any, name: str) -> float:
+    begun_s = time.monotonic()
+    assert "running" == house.start(name)["state"]
+    return time.monotonic() - begun_s
+
+
+def test_a_line_in_pieces_makes_it_ready(house: Any) -> None:
+    register(house, "bot", LATE_LINE, Ready(line="ready$", stream="stderr"))
+
+    took_s = start_s(house, "bot")
+
+    assert 0.8 <= took_s < 10
+    texts = [line["text"] for line in house.said("bot")]
+    assert texts.index("half: reready") < texts.index("starting -> running (adapter-ready)")
+
+
+@pytest.mark.parametrize("way", ["port", "http"])
+def test_a_port_or_a_good_answer_makes_it_ready(house: Any, way: str, free_port: int) -> None:
+    ready = (
+        Ready(port=str(free_port)) if way == "port" else Ready(http=f"http://127.0.0.1:{free_port}/health")
+    )
+    register(house, "bot", LATE_PORT, ready, str(free_port))
+
+    assert 0.6 <= start_s(house, "bot") < 10
+
+
+def test_a_command_that_ends_with_zero_makes_it_ready(house: Any, tmp_path: Any) -> None:
+    mark = tmp_path / "mark"
+    register(house, "bot", LATE_FILE, Ready(command=("test", "-e", str(mark))), str(mark))
+
+    assert 0.6 <= start_s(house, "bot") < 10
+
+
+def test_who_is_not_ready_in_time_did_not_start(house: Any) -> None:
+    register(house, "bot", f"print('busy')\n{SLEEPS}", Ready(line="never", deadline_s=0.5))
+
+    refused = house.refusal("POST", "/v1/agents/bot/start", {"env": {}})
+
+    assert 1 == refused.exit_code
+    assert "was not ready within 0.5 s, wanted a line on any that matches 'never'" in str(refused)
+    assert "busy" in str(refused)
+    assert "failed" == house.entry("bot")["state"]
+
+
+def test_who_ends_before_it_is_ready_did_not_start(house: Any) -> None:
+    register(house, "bot", "import time\ntime.sleep(0.6)\nraise SystemExit(5)", Ready(line="never"))
+
+    refused = house.refusal("POST", "/v1/agents/bot/start", {"env": {}})
+
+    assert "ended before it was ready with exit code 5" in str(refused)
+
+
+def test_a_stop_need_not_wait_for_readiness(house: Any) -> None:
+    register(house, "bot", SLEEPS, Ready(line="never", deadline_s=600))
+    with ThreadPoolExecutor(1) as other:
+        starting = other.submit(house.start, "bot")
+        house.until(lambda: house.entry("bot").get("run_id") and house.processes(), "the start is under way")
+        house.until(lambda: house.entry("bot")["state"] == "starting", "it is starting")
+
+        stopped = house.stop("bot")
+
+        with pytest.raises(Failure) as told:
+            starting.result()
+    assert "stopped" == stopped["state"]
+    assert "was stopped while it was starting" in str(told.value)
+
+
+def test_a_start_that_waits_survives_the_engine(house: Any) -> None:
+    register(house, "bot", LATE_LINE.replace("0.6", "3"), Ready(line="ready"))
+    with ThreadPoolExecutor(1) as other:
+        starting = other.submit(house.start, "bot")
+        house.until(lambda: house.entry("bot").get("run_id"), "the start is under way")
+        run_id = house.entry("bot")["run_id"]
+        house.until(lambda: house.files.run(run_id).record.exists(), "its agent is there")
+
+        house.kill_engine()
+        with pytest.raises(Failure):
+            starting.result()
+    house.boot()
+
+    entry = house.wait_for_state("bot", "running")
+    texts = [line["text"] for line in house.said("bot")]
+    assert run_id == entry["run_id"]
+    assert texts.index("half: reready") < texts.index("starting -> running (adapter-ready)")
