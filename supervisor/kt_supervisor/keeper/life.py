@@ -84,6 +84,7 @@ class Life:
         self._spawn_error: str | None = None
         self._stop_asked = False
         self._ended_at_ns: int | None = None
+        self._awaited = False
         self.floor = floor.Floor(events, spec.free_floor_bytes, changed=self._disk)
         self.output = capture.Output(
             events,
@@ -182,7 +183,7 @@ class Life:
             finally:
                 os.close(stdin)
         except OSError as error:
-            self._fail_aloud(f"{self._spec.argv[0]}: could not be started: {error}")
+            self._fail(f"{self._spec.argv[0]}: could not be started: {error}")
             return
         self.agent_pid = child.pid
         try:
@@ -194,7 +195,7 @@ class Life:
             )
         except OSError as error:
             child.abandon()
-            self._fail_aloud(
+            self._fail(
                 f"{self._spec.argv[0]}: its record could not be written: {error}; free some disk space"
             )
             return
@@ -228,11 +229,8 @@ class Life:
         if verdict or self._ended_at_ns is not None:
             self._sweep()
 
-    def _fail_aloud(self, why: str) -> None:
-        self._notes.add(why)
-        self._fail(why)
-
     def _fail(self, why: str) -> None:
+        self._notes.add(why)
         self._spawn_error = why
         self._become("failed")
         self._ladder.descend(0)
@@ -246,7 +244,11 @@ class Life:
     def _emptied(self) -> None:
         if self._child is not None:
             self._judged(loop.READ)
-        self._ending.begin()
+        self._awaited = self._spec.takeover is not None and self._ended_at_ns is None
+        if self._awaited and self.agent_pid in self._ladder.survivors:
+            self._awaited, self._code_unknown = False, "the agent did not end"
+        if not self._awaited:
+            self._ending.begin()
 
     def _recorded(self, record: Record) -> None:
         self.exit = record
@@ -292,3 +294,5 @@ class Life:
             self._tree.statuses[self.agent_pid] = status
         self._code_unknown = why_unknown
         self._ended()
+        if self._awaited:
+            self._ending.begin()

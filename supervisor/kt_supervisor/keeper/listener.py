@@ -216,7 +216,6 @@ class Lending:
 
         def refused(why: str) -> None:
             self._borrowing = None
-            self._note(why)
             failed(why)
 
         self._borrowing = Borrowing(
@@ -226,7 +225,8 @@ class Lending:
     def borrow_at_last(self) -> None:
         """Borrow it for an agent that runs already: whoever lends it may only be on its way."""
 
-        def failed(_why: str) -> None:
+        def failed(why: str) -> None:
+            self._note(why)
             self._again = self._loop.after(BORROW_AGAIN_S, self.borrow_at_last)
 
         self.borrow(done=lambda: None, failed=failed)

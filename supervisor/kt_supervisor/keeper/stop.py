@@ -103,6 +103,7 @@ class Ladder:
             self._ask()
         if self._state in (COMMANDED, ASKING) and now_s >= self._deadline_s:
             self._state = KILLING
+            self._beside.end()
             self._deadline_s = now_s + KILL_BOUND_S
         if self._state == KILLING:
             self._kill(now_s)
@@ -135,7 +136,8 @@ class Ladder:
             self.survivors = self._tree.living()
             self._finish()
             return
-        self._beside.kill()
+        if now_s >= self._deadline_s - KILL_BOUND_S / 2:
+            self._beside.kill()  # told to end, and still there
         for _ in range(_ROUNDS):  # a tree that forks is chased without a pause
             if not self._tree.kill():
                 break

@@ -21,7 +21,8 @@ COUNT = "import os, time\nn = 0\nwhile True:\n    os.write(1, b'%9d\\n' % n)\n  
 
 
 def mark(run_id: str) -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "KT_RUN": run_id}
+    # One per worker: whoever carries it belongs to the agent.
+    return {"PATH": os.environ["PATH"], "KT_RUN": f"{run_id}-{os.getpid()}"}
 
 
 def killed(run: conftest.Run) -> None:
@@ -86,12 +87,12 @@ def test_no_byte_is_lost_or_repeated_however_often_the_keeper_is_killed(start: S
 
 def test_pipes_that_nobody_held_are_opened_again_with_what_is_in_them(start: Start, doomed: Doomed) -> None:
     # It writes while its keeper is stopped, so that the pipe is not empty when that dies.
-    talker = "import os, signal\nos.write(1, b'one ')\nsignal.signal(10, lambda *_: os.write(1, b'two '))\n"
-    talker += "signal.signal(12, lambda *_: os.write(1, b'three'))\nwhile True: signal.pause()\n"
+    talker = "import os, signal\nsignal.signal(10, lambda *_: os.write(1, b'two '))\n"
+    talker += "signal.signal(12, lambda *_: os.write(1, b'three'))\nos.write(1, b'one ')\n"
+    talker += "while True: signal.pause()\n"
     run = start(conftest.python(talker))
     pid = doomed(run.running())
     run.said(b"one ")
-    conftest.until(lambda: b"\n" in Path(f"/proc/{pid}/wchan").read_bytes() + b"\n")
     run.process.send_signal(signal.SIGSTOP)
     conftest.until(lambda: (process := proctree.read(run.process.pid)) is not None and process.stopped())
     reader = os.open(f"/proc/{pid}/fd/1", os.O_RDONLY | os.O_NONBLOCK)
