@@ -14,6 +14,7 @@ import logging
 import os
 import signal
 import socket
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ class Gateway:
         self._lock = take_lock(files)
         self._moved: asyncio.Future[None] | None = None
         self._changing = asyncio.Lock()
+        self._pending: Counter[str] = Counter()  # changes by instance that wait for, or have, the lock
         self._lenders: dict[str, socket.socket] = {}  # connections to the keepers that we borrowed from
         self._ended = asyncio.Event()
         self._draining = False
@@ -100,21 +102,36 @@ class Gateway:
 
     async def put(self, listener: messages.Listener) -> int:
         """Make, or change, a listener; return its port. Raises PortTaken, ListenerInvalid."""
-        async with self._changing:
-            if self._draining:
-                raise admin.ListenerInvalid("this gateway is draining: ask the one that follows")
+        if self._draining:
+            raise admin.ListenerInvalid("this gateway is draining: ask the one that follows")
+        try:
+            if not self._pending[listener.instance_id] and self._replaced(listener):
+                return listener.port  # a stop waits for nobody's slow keeper
+            self._pending[listener.instance_id] += 1
             try:
-                return await self._put(listener)
-            except RulesInvalid as error:
-                raise admin.ListenerInvalid(str(error)) from error
+                async with self._changing:
+                    return await self._put(listener)
+            finally:
+                self._pending[listener.instance_id] -= 1
+        except RulesInvalid as error:
+            raise admin.ListenerInvalid(str(error)) from error
+
+    def _replaced(self, listener: messages.Listener) -> bool:
+        """Change the rules of a listener that stays where it is; False where there is more to do."""
+        known = self._dispatcher.meters.get(listener.instance_id)
+        if known is None or known.door.listener.port != listener.port:
+            return False
+        known.replace(listener)
+        return True
 
     async def _put(self, listener: messages.Listener) -> int:
         if not isinstance(listener.port, int) or not 0 <= listener.port <= 65535:
             raise admin.ListenerInvalid(f"got port {listener.port!r}, wanted a number up to 65535")
-        known = self._dispatcher.meters.get(listener.instance_id)
-        if known is not None and known.door.listener.port == listener.port:
-            known.replace(listener)
+        if self._draining:
+            raise admin.ListenerInvalid("this gateway began to drain: ask the one that follows")
+        if self._replaced(listener):
             return listener.port
+        known = self._dispatcher.meters.get(listener.instance_id)
         endpoint = await self._socket_for(listener)
         listener = dataclasses.replace(listener, port=endpoint.getsockname()[1])
         try:

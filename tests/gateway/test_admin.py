@@ -14,7 +14,7 @@ import pytest
 from tests.gateway.mitm.gateway import Client, Gateway, Lane, UnixConnection, eventually
 from tests.gateway.mitm.provider import COMPLETION, Asked, Wire, always, sized
 
-from kt_ledger import journal, lending, messages
+from kt_ledger import journal, lending, messages, unix_socket
 
 MakeLane = Callable[..., Lane]
 StartGateway = Callable[..., Gateway]
@@ -213,6 +213,30 @@ def test_a_lent_socket_outlives_the_gateway_and_serves_the_next(
 def test_a_keeper_that_is_gone_is_no_obstacle(gateway: Gateway, tmp_path: Path) -> None:
     assert put(gateway, "alone", borrow_from=str(tmp_path / "nobody.sock"))[0] == 200
     gateway.ask("DELETE", "/v1/listeners/alone")
+
+
+def test_a_stop_does_not_wait_for_the_hung_keeper_of_another(make_lane: MakeLane, tmp_path: Path) -> None:
+    lane = make_lane(always(sized(COMPLETION)))
+    path = tmp_path / "hung.sock"
+    with unix_socket.bind(path) as hung:  # accepts, in the kernel, and says nothing
+        order: list[str] = []
+
+        def slow() -> None:
+            put(lane.gateway, "slow", borrow_from=str(path))
+            order.append("slow")
+
+        waiting = threading.Thread(target=slow)
+        waiting.start()
+        asking, _ = hung.accept()
+
+        lane.put(grants=[])
+        order.append("stop")
+
+        asking.close()
+        waiting.join(20)
+    assert ["stop", "slow"] == order
+    assert b"403" == lane.client(lane.post()).answer()[0].split(b" ")[1]
+    lane.gateway.ask("DELETE", "/v1/listeners/slow")
 
 
 def test_borrowers_are_told_when_a_listener_goes(gateway: Gateway) -> None:
