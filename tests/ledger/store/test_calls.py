@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kt_ledger.clock import ManualClock
-from kt_ledger.store import calls, event_log
+from kt_ledger.store import calls, event_log, registrations
 from kt_ledger.store.sqlite import SqliteStore
 
 
@@ -13,6 +13,9 @@ from kt_ledger.store.sqlite import SqliteStore
     ("read", "index"),
     [
         (lambda c: calls.last_limited(c, "r1"), "exchanges_limited"),
+        (lambda c: calls.in_flight(c, "i1", run_id=None), "exchanges_in_flight"),
+        (lambda c: calls.open_ones(c, "journal/g1"), "exchanges_in_flight"),
+        (lambda c: registrations.unended_runs(c), "runs_unended"),
         (lambda c: calls.recent(c, "i1", limit=5), "sqlite_autoindex_events"),
         (lambda c: event_log.read(c, after=3, limit=5, instance_id="i1"), "engine_events_instance"),
     ],

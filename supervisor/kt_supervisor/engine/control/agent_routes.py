@@ -23,14 +23,14 @@ class AgentRoutes:
     async def _start(self, request: web.Request) -> web.Response:
         environment = requests.environment(await requests.body(request))
         await self._host.ready()
-        return web.json_response(await self._fleet.instance(requests.name(request)).start(environment))
+        return requests.answer(await self._fleet.instance(requests.name(request)).start(environment))
 
     async def _stop(self, request: web.Request) -> web.Response:
         name, timeout_s = requests.name(request), requests.seconds(await requests.body(request))
         try:
             await self._host.ready()
-            return web.json_response(await self._fleet.instance(name).stop(timeout_s=timeout_s))
+            return requests.answer(await self._fleet.instance(name).stop(timeout_s=timeout_s))
         except StoreUnavailable as away:
             answer = await self._fleet.stop_without_ledger(name, timeout_s=timeout_s)
             notice = f"stopped; the ledger learns of it later: {away}"
-            return web.json_response({**answer, "notices": [notice]})
+            return requests.answer({**answer, "notices": [notice]})
