@@ -87,9 +87,9 @@ def recent_events(connection: sa.Connection, instance_id: str, *, limit: int) ->
 def open_ones(connection: sa.Connection, log: str) -> list[Exchange]:
     """Return the exchanges of one journal that are still in flight, oldest first."""
     query = sa.select(exchanges, accounts.c.instance_id).join(accounts, accounts.c.id == exchanges.c.account)
-    query = query.join(logs, logs.c.id == exchanges.c.log)
+    query = query.join(logs, logs.c.id == exchanges.c.log).where(logs.c.log == log, sa.text(IN_FLIGHT))
     # Sorted here: asked for an order, SQLite reads all calls in it rather than the few of the index.
-    found = connection.execute(query.where(logs.c.log == log, sa.text(IN_FLIGHT))).mappings()
+    found = connection.execute(query).mappings()
     return [rows.exchange(row) for row in sorted(found, key=lambda row: row["seq"])]
 
 
