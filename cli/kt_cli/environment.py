@@ -52,6 +52,12 @@ def colour_wanted(variables: Mapping[str, str] | None = None) -> bool:
     return not seen.get("NO_COLOR") and seen.get("TERM") != "dumb"
 
 
+def columns() -> int | None:
+    """Return the width that `COLUMNS` asks for; None where it asks for none."""
+    asked = os.environ.get("COLUMNS", "")
+    return int(asked) if asked.isascii() and asked.isdecimal() and 0 < int(asked) < 10_000 else None
+
+
 def debugging() -> bool:
     """Return whether an unexpected error shows where it came from."""
     return bool(os.environ.get("KT_DEBUG"))

@@ -7,6 +7,7 @@ import unicodedata
 from kt_cli import environment
 
 DEFAULT_WIDTH = 80
+NARROWEST = 40
 _COLOURS = {"green": "32", "yellow": "33", "red": "31", "dim": "2", "bold": "1"}
 _SGR = re.compile(r"\x1b\[[0-9;:]*m")
 # ECMA-48 control sequences, then OSC and other strings up to their end, then two-byte escapes.
@@ -23,12 +24,13 @@ def is_terminal() -> bool:
 
 
 def width() -> int:
-    """Return the columns that a table may use: the terminal's, else 80."""
-    if not is_terminal():
-        return DEFAULT_WIDTH
-    import shutil
+    """Return the columns that a table may use: what `COLUMNS` says, else the terminal's, else 80."""
+    asked = environment.columns()
+    if asked is None and is_terminal():
+        import shutil
 
-    return max(shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns, 40)
+        asked = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
+    return max(asked or DEFAULT_WIDTH, NARROWEST)
 
 
 def coloured(text: str, colour: str) -> str:

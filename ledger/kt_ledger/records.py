@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from kt_ledger.values import Exchange, UsageEvent
+from kt_ledger.values import Exchange, Source, UsageEvent
 
 
 class State(StrEnum):
@@ -140,3 +140,18 @@ class NoteCounts:
 
     counts: dict[str, int] = field(default_factory=dict)
     latest: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageSummary:
+    """What is known of an instance's usage at one moment.
+
+    `uncounted`: something was said that could not be counted (a usage line that cannot be read, a number that is
+    missing, output that is gone), so that sums of what it reported itself are lower bounds.
+    """
+
+    totals: dict[Source, SourceTotals] = field(default_factory=dict)
+    run_totals: dict[Source, SourceTotals] = field(default_factory=dict)
+    in_flight: int = 0
+    uncounted: bool = False
+    run_uncounted: bool = False

@@ -68,7 +68,10 @@ def show_fleet(*, as_json: bool) -> None:
     output.result("")
     output.result(output.wrapped(figures.totals(fleet["totals"])))
     if any(str(entry["agent_home"]).startswith(root + "/") for entry in fleet["instances"]):
-        output.result(f"Agent homes are below {terminal.visible(root)}")
+        # The path stays whole, so that it can be copied, on a line of its own where it has to.
+        where, shown = "Agent homes are below", terminal.visible(root)
+        gap = " " if len(where) + 1 + terminal.columns(shown) <= terminal.width() else "\n"
+        output.result(f"{where}{gap}{shown}")
 
 
 def _row(entry: dict[str, Any], root: str) -> list[str | table.Cell]:

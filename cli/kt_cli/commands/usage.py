@@ -4,15 +4,19 @@ from typing import Any
 
 import click
 
-from kt_cli import environment, figures, output, session, table, terminal
+from kt_cli import environment, exit_codes, figures, output, session, table, terminal
 from kt_cli.commands.fleet import EMPTY_FLEET
 from kt_cli.commands.show import by_source
+from kt_cli.failure import Failure
 
 
 @click.command()
 @click.argument("name", required=False)
+@click.option(
+    "--removed", is_flag=True, help="Of agents that were removed, latest first; NAME may be an id as well."
+)
 @output.json_option
-def usage(name: str | None, *, as_json: bool) -> None:
+def usage(name: str | None, *, removed: bool, as_json: bool) -> None:
     """Say what an agent has used, or, without a NAME, the whole fleet.
 
     The total is the declared source's; the other source is shown beside it and never added.
@@ -21,7 +25,11 @@ def usage(name: str | None, *, as_json: bool) -> None:
     Examples:
       kt agent usage bot
       kt agent usage --json
+      kt agent usage --removed
     """
+    if removed:
+        _tell_removed(name, as_json=as_json)
+        return
     answer = _fleet() if name is None else session.ask_about(name, "GET", "/usage")
     output.notices(answer)
     if as_json:
@@ -36,6 +44,36 @@ def _fleet() -> Any:
     if session.is_unused(environment.state()):
         return {"schema_version": EMPTY_FLEET["schema_version"], "totals": EMPTY_FLEET["totals"]}
     return session.ask("GET", "/v1/usage")
+
+
+def _tell_removed(name: str | None, *, as_json: bool) -> None:
+    answer: dict[str, Any] = {**EMPTY_FLEET, "removed": []}
+    answer.pop("instances")
+    if not session.is_unused(environment.state()):
+        answer = session.ask("GET", "/v1/usage?removed=1")
+    found = [one for one in answer["removed"] if name in (None, one["name"], one["id"])]
+    if name is not None and not found:
+        raise Failure(
+            f"no removed agent {name!r}: wanted the name or the id of one; `kt agent usage --removed` names them",
+            exit_code=exit_codes.NOT_FOUND,
+            code="not_found",
+        )
+    if as_json:
+        output.document({**answer, "removed": found} if name is None else _without_totals(answer, found))
+        return
+    if not found:
+        output.result("No agent was removed.")
+        return
+    rows = [
+        [one["name"], one["id"], str(one["removed_at"]), figures.usage(one["usage"], "cumulative")]
+        for one in found
+    ]
+    output.result(table.render(("Name", "Id", "Removed", "Usage (tok)"), rows, width=terminal.width()))
+
+
+def _without_totals(answer: dict[str, Any], found: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the answer about some of them: totals would be about all."""
+    return {"schema_version": answer["schema_version"], "removed": found}
 
 
 def _tell(name: str, answer: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ from kt_ledger.records import (
     RunRow,
     SourceTotals,
     TransitionRow,
+    UsageSummary,
 )
 from kt_ledger.values import Exchange, Folded, Position, Source, UsageEvent
 
@@ -153,6 +154,9 @@ class Store(Protocol):
     # -- reading ----------------------------------------------------------------------------------------------
     def totals(self, instance_id: str, *, run_id: str | None = None) -> dict[Source, SourceTotals]:
         """Return the sums by source, of an instance's whole life or of one Run; O(1) in the number of events."""
+
+    def summary(self, instance_id: str, *, run_id: str | None) -> UsageSummary:
+        """Return what is known of an instance's usage and of one Run's, at one moment; findings by kind are not."""
 
     def in_flight(self, instance_id: str, *, run_id: str | None = None) -> int:
         """Return how many exchanges have begun and not ended."""

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from kt_ledger.records import CallRow, Limited
 from kt_ledger.store import rows
-from kt_ledger.store.schema import LIMITED, accounts, events, exchanges, logs, scopes
+from kt_ledger.store.schema import IN_FLIGHT, LIMITED, accounts, events, exchanges, logs, scopes
 from kt_ledger.values import Exchange, Source, UsageEvent
 
 BEGUN_BEFORE = 1000
@@ -74,21 +74,29 @@ def _row(row: dict[Any, Any], instance_id: str) -> CallRow:
     return CallRow(seq=row["seq"], exchange=call, event=rows.event({**facts, **owner}))
 
 
+def recent_events(connection: sa.Connection, instance_id: str, *, limit: int) -> list[UsageEvent]:
+    """Return the latest events of usage of an instance, oldest first."""
+    query = sa.select(events, accounts.c.instance_id, scopes.c.run_id, scopes.c.source)
+    query = query.join(accounts, accounts.c.id == events.c.account).join(
+        scopes, scopes.c.id == events.c.scope
+    )
+    query = query.where(events.c.account == _account(instance_id)).order_by(events.c.seq.desc()).limit(limit)
+    return [rows.event(row) for row in connection.execute(query).mappings()][::-1]
+
+
 def open_ones(connection: sa.Connection, log: str) -> list[Exchange]:
     """Return the exchanges of one journal that are still in flight, oldest first."""
     query = sa.select(exchanges, accounts.c.instance_id).join(accounts, accounts.c.id == exchanges.c.account)
-    query = query.join(logs, logs.c.id == exchanges.c.log)
-    query = query.where(logs.c.log == log, exchanges.c.state == "in_flight").order_by(exchanges.c.seq)
-    return [rows.exchange(row) for row in connection.execute(query).mappings()]
+    query = query.join(logs, logs.c.id == exchanges.c.log).where(logs.c.log == log, sa.text(IN_FLIGHT))
+    # Sorted here: asked for an order, SQLite reads all calls in it rather than the few of the index.
+    found = connection.execute(query).mappings()
+    return [rows.exchange(row) for row in sorted(found, key=lambda row: row["seq"])]
 
 
 def in_flight(connection: sa.Connection, instance_id: str, *, run_id: str | None) -> int:
     """Return how many exchanges of an instance, or of one Run of it, have begun and not ended."""
-    query = sa.select(sa.func.count()).select_from(exchanges)
-    query = query.where(exchanges.c.account == _account(instance_id), exchanges.c.state == "in_flight")
-    if run_id is not None:
-        query = query.where(exchanges.c.run_id == run_id)
-    return int(connection.execute(query).scalar_one())
+    query = _IN_FLIGHT if run_id is None else _IN_FLIGHT.where(exchanges.c.run_id == sa.bindparam("run_id"))
+    return int(connection.execute(query, {"instance_id": instance_id, "run_id": run_id}).scalar_one())
 
 
 def last_limited(connection: sa.Connection, run_id: str) -> Limited | None:
@@ -119,3 +127,16 @@ def last_limited(connection: sa.Connection, run_id: str) -> Limited | None:
 
 def _account(instance_id: str) -> sa.ScalarSelect[int]:
     return sa.select(accounts.c.id).where(accounts.c.instance_id == instance_id).scalar_subquery()
+
+
+_IN_FLIGHT = (
+    sa.select(sa.func.count())
+    .select_from(exchanges)
+    .where(sa.text(IN_FLIGHT))
+    .where(
+        exchanges.c.account
+        == sa.select(accounts.c.id)
+        .where(accounts.c.instance_id == sa.bindparam("instance_id"))
+        .scalar_subquery()
+    )
+)

@@ -57,6 +57,33 @@ def read_notes(connection: sa.Connection, instance_id: str, *, run_id: str | Non
     return NoteCounts(counts=counts, latest=latest)
 
 
+def uncounted(connection: sa.Connection, instance_id: str, *, run_id: str | None) -> bool:
+    """Return whether an instance, or one Run, said something that was not counted; cheap, unlike `read_notes`."""
+    asked = {"instance_id": instance_id, "run_id": run_id}
+    return bool(connection.execute(_UNCOUNTED[run_id is not None], asked).scalar())
+
+
+def _uncounted(*, of_run: bool) -> sa.Select[tuple[bool]]:
+    account = sa.select(accounts.c.id).where(accounts.c.instance_id == sa.bindparam("instance_id"))
+    mine = account.scalar_subquery()
+    said = sa.select(note_totals.c.kind).where(
+        note_totals.c.account == mine, note_totals.c.kind.in_(["malformed", "gap"])
+    )
+    known = scopes.c.highest + sa.case((scopes.c.zero_seen, 1), else_=0)
+    missing = sa.select(scopes.c.id).join(run_totals, run_totals.c.scope == scopes.c.id)
+    missing = missing.where(scopes.c.account == mine, scopes.c.source == Source.SELF_REPORTED.value)
+    # A highest beyond SQLite's integers is text, and a float in this sum: no number of events comes near it.
+    missing = missing.where(scopes.c.highest.is_not(None), known != run_totals.c.events)
+    if of_run:
+        said = said.where(note_totals.c.run_id == sa.bindparam("run_id"))
+        missing = missing.where(scopes.c.run_id == sa.bindparam("run_id"))
+    return sa.select(sa.or_(said.exists(), missing.exists()))
+
+
+_UNCOUNTED = {of_run: _uncounted(of_run=of_run) for of_run in (False, True)}
+"""Built once: making a statement costs more than running it. What was said and not counted: `malformed`, `gap`."""
+
+
 def _missing(connection: sa.Connection, instance_id: str, *, run_id: str | None) -> tuple[int, str]:
     """Return how many sequence numbers below the highest of their Run have not been seen, and a sentence.
 

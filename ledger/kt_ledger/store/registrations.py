@@ -65,7 +65,7 @@ def run(connection: sa.Connection, run_id: str) -> RunRow | None:
 
 def unended_runs(connection: sa.Connection) -> list[RunRow]:
     """Return the Runs that are intended or live, oldest first."""
-    query = sa.select(runs).where(runs.c.state != "ended").order_by(runs.c.started_at_ns, runs.c.id)
+    query = sa.select(runs).where(sa.text("state != 'ended'")).order_by(runs.c.started_at_ns, runs.c.id)
     return [rows.run(row) for row in connection.execute(query).mappings()]
 
 

@@ -14,7 +14,7 @@ from sqlalchemy.dialects import sqlite
 
 from kt_ledger.records import SourceTotals
 from kt_ledger.store.rows import unit_values
-from kt_ledger.store.schema import bucket_totals, instance_totals, run_totals
+from kt_ledger.store.schema import accounts, bucket_totals, instance_totals, run_totals, scopes
 from kt_ledger.values import UNITS, Completeness, Counts, Source, UsageEvent
 
 BUCKET_NS = 15 * 60 * 1_000_000_000
@@ -146,3 +146,21 @@ def _write(connection: sa.Connection, table: sa.Table, touched: Mapping[tuple[An
 def by_source(rows: Iterable[Mapping[Any, Any]]) -> dict[Source, SourceTotals]:
     """Return the totals among rows that carry a `source`."""
     return {Source(row["source"]): Sums.of(row).totals() for row in rows}
+
+
+def read(connection: sa.Connection, instance_id: str, *, run_id: str | None) -> dict[Source, SourceTotals]:
+    """Return the sums by source, of an instance's whole life or of one Run."""
+    asked = {"instance_id": instance_id, "run_id": run_id}
+    query = _OF_INSTANCE if run_id is None else _OF_RUN
+    return by_source(connection.execute(query, asked).mappings())
+
+
+_MINE = (
+    sa.select(accounts.c.id).where(accounts.c.instance_id == sa.bindparam("instance_id")).scalar_subquery()
+)
+_OF_INSTANCE = sa.select(instance_totals).where(instance_totals.c.account == _MINE)
+_OF_RUN = (
+    sa.select(scopes.c.source, run_totals)
+    .join(run_totals, run_totals.c.scope == scopes.c.id)
+    .where(scopes.c.account == _MINE, scopes.c.run_id == sa.bindparam("run_id"))
+)

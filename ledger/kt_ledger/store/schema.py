@@ -28,6 +28,9 @@ Text, not parameters: SQLite takes a partial index only where the query says the
 (https://sqlite.org/partialindex.html, section 3).
 """
 
+IN_FLIGHT = "exchanges.state = 'in_flight'"
+"""The calls under way: a handful among millions, found by their own index."""
+
 LASTING = "kind != 'usage_update'"
 """The events that say what nothing else says: usage is summed up in the roll-ups anyway."""
 

@@ -19,18 +19,12 @@ from kt_ledger.records import (
     RunRow,
     SourceTotals,
     TransitionRow,
+    UsageSummary,
 )
-from kt_ledger.store import KEEP, Keep, Store, calls, event_log, opening, registrations, rows
+from kt_ledger.store import KEEP, Keep, Store, calls, event_log, noting, opening, registrations, rollups, rows
 from kt_ledger.store.folding import fold
-from kt_ledger.store.noting import read_notes
-from kt_ledger.store.rollups import by_source
 from kt_ledger.store.schema import (
-    accounts,
-    events,
-    instance_totals,
     logs,
-    run_totals,
-    scopes,
     transitions,
 )
 from kt_ledger.values import Exchange, Folded, Position, Source, UsageEvent
@@ -220,15 +214,22 @@ class SqliteStore:
 
     def totals(self, instance_id: str, *, run_id: str | None = None) -> dict[Source, SourceTotals]:
         """Return the sums by source, of an instance's whole life or of one Run; O(1) in the number of events."""
-        if run_id is None:
-            query = sa.select(instance_totals).join(accounts, accounts.c.id == instance_totals.c.account)
-            query = query.where(accounts.c.instance_id == instance_id)
-        else:
-            query = sa.select(scopes.c.source, run_totals).join(run_totals, run_totals.c.scope == scopes.c.id)
-            query = query.join(accounts, accounts.c.id == scopes.c.account)
-            query = query.where(accounts.c.instance_id == instance_id, scopes.c.run_id == run_id)
         with self._transaction("read the totals") as connection:
-            return by_source(connection.execute(query).mappings())
+            return rollups.read(connection, instance_id, run_id=run_id)
+
+    def summary(self, instance_id: str, *, run_id: str | None) -> UsageSummary:
+        """Return what is known of an instance's usage and of one Run's, at one moment."""
+        with self._transaction("read what was used") as connection:
+            run: dict[str, Any] = {}
+            if run_id is not None:
+                run["run_totals"] = rollups.read(connection, instance_id, run_id=run_id)
+                run["run_uncounted"] = noting.uncounted(connection, instance_id, run_id=run_id)
+            return UsageSummary(
+                totals=rollups.read(connection, instance_id, run_id=None),
+                in_flight=calls.in_flight(connection, instance_id, run_id=None),
+                uncounted=noting.uncounted(connection, instance_id, run_id=None),
+                **run,
+            )
 
     def in_flight(self, instance_id: str, *, run_id: str | None = None) -> int:
         """Return how many exchanges have begun and not ended."""
@@ -238,18 +239,12 @@ class SqliteStore:
     def notes(self, instance_id: str, *, run_id: str | None = None) -> NoteCounts:
         """Return the findings about an instance ("" for what belongs to none); `gap` includes missing sequences."""
         with self._transaction("read the findings") as connection:
-            return read_notes(connection, instance_id, run_id=run_id)
+            return noting.read_notes(connection, instance_id, run_id=run_id)
 
     def recent_events(self, instance_id: str, *, limit: int) -> list[UsageEvent]:
         """Return the latest events, oldest first."""
-        query = sa.select(events, accounts.c.instance_id, scopes.c.run_id, scopes.c.source)
-        query = query.join(accounts, accounts.c.id == events.c.account)
-        query = query.join(scopes, scopes.c.id == events.c.scope)
-        query = (
-            query.where(events.c.account == _account(instance_id)).order_by(events.c.seq.desc()).limit(limit)
-        )
         with self._transaction("read the latest events") as connection:
-            return [rows.event(row) for row in connection.execute(query).mappings()][::-1]
+            return calls.recent_events(connection, instance_id, limit=limit)
 
     def recent_calls(self, instance_id: str, limit: int) -> list[tuple[Exchange, UsageEvent | None]]:
         """Return the latest exchanges, oldest first, each with the usage that was observed of it."""
@@ -292,7 +287,3 @@ class SqliteStore:
         self._here()
         with opening.translated(self._path, wanted), self._connection.begin():
             yield self._connection
-
-
-def _account(instance_id: str) -> sa.ScalarSelect[int]:
-    return sa.select(accounts.c.id).where(accounts.c.instance_id == instance_id).scalar_subquery()

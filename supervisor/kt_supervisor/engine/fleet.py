@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from kt_ledger import ids
 from kt_ledger.layout import RunLayout
-from kt_ledger.records import InstanceRow, RunRow, State
+from kt_ledger.records import InstanceRow, NoteCounts, RunRow, State
 from kt_ledger.store import Store
 from kt_manifest import capability, config_file, names, options, settings
 from kt_manifest.snapshot import Adapter
@@ -33,6 +35,7 @@ from kt_supervisor.engine.views import Known
 logger = logging.getLogger(__name__)
 
 STOP_ALL_TIMEOUT_S = 30.0
+MOST_REMOVED = 1000
 
 
 class Fleet:
@@ -164,12 +167,29 @@ class Fleet:
         await asyncio.gather(self._parts.journals.fold(), *tails)
 
     async def known(self, name: str | None = None) -> list[Known]:
-        """Return what is known of one instance, or of all, by name, in one moment of the ledger."""
+        """Return what is known of one instance, or of all, by name.
+
+        Each instance is read in one moment of the ledger, in a job of its own: other work comes in between.
+        """
+        writer = self._parts.writer
         if name is not None:
-            self.instance(name)
-        found = await self._parts.writer.do(lambda store: _read(store, self._parts, name))
-        found = await asyncio.to_thread(lambda: [self._with_restarts(known) for known in found])
-        return [await asyncio.to_thread(self._with_settings, known) for known in found] if name else found
+            instance = self.instance(name)
+            row = await instance.row()
+            known = await writer.do(lambda store: _known(store, self._parts, row, whole=True))
+            return [await asyncio.to_thread(lambda: self._with_restarts(self._with_settings(known)))]
+        return await self._read_each(await writer.do(lambda store: store.instances()))
+
+    async def removed(self) -> list[Known]:
+        """Return what is known of the instances that were removed last, latest first."""
+        rows = await self._parts.writer.do(lambda store: store.removed_instances(limit=MOST_REMOVED))
+        return await self._read_each(rows)
+
+    async def _read_each(self, rows: Sequence[InstanceRow]) -> list[Known]:
+        def job(row: InstanceRow) -> Callable[[Store], Known]:
+            return lambda store: _known(store, self._parts, row, whole=False)
+
+        found = [await self._parts.writer.do(job(row)) for row in rows]
+        return await asyncio.to_thread(lambda: [self._with_restarts(known) for known in found])
 
     def _with_restarts(self, known: Known) -> Known:
         """Add what is known of it beyond the ledger."""
@@ -273,20 +293,20 @@ class Fleet:
         return [run for folder in folders if not (run := RunLayout(folder)).exit.exists()]
 
 
-def _read(store: Store, parts: Parts, name: str | None) -> list[Known]:
-    rows = store.instances() if name is None else [row for row in [store.instance(name)] if row]
-    return [_known(store, parts, row) for row in rows]
+@lru_cache(maxsize=1024)
+def _adapter(text: str) -> Adapter:
+    """Return what was frozen at registration; the same text is read once."""
+    return Adapter.from_json(text)
 
 
-def _known(store: Store, parts: Parts, row: InstanceRow) -> Known:
+def _known(store: Store, parts: Parts, row: InstanceRow, *, whole: bool) -> Known:
+    """Return what the ledger knows of one instance: one job of the writer, about a millisecond."""
     return Known(
         row=row,
-        adapter=Adapter.from_json(row.adapter),
+        adapter=_adapter(row.adapter),
         home=str(parts.files.home(row.name)),
         run=store.run(row.run_id) if row.run_id else None,
-        totals=store.totals(row.id),
-        run_totals=store.totals(row.id, run_id=row.run_id) if row.run_id else {},
-        in_flight=store.in_flight(row.id),
-        notes=store.notes(row.id),
+        used=store.summary(row.id, run_id=row.run_id),
+        notes=store.notes(row.id) if whole else NoteCounts(),
         port=parts.listeners.port(row.id),
     )

@@ -51,7 +51,10 @@ class Problem:
 
     def to_json(self) -> dict[str, object]:
         """Return the body of the answer."""
-        return {"error": {"code": self.code, "exit_code": self.exit_code, "message": self.message}}
+        return {
+            "schema_version": 1,
+            "error": {"code": self.code, "exit_code": self.exit_code, "message": self.message},
+        }
 
 
 def of(error: Exception) -> Problem | None:

@@ -4,12 +4,12 @@ Laws: field names and schema versions are the contract's, everything else is add
 sum of what was measured; dollars are absent while no price is known; totals are those of the declared source.
 """
 
-import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kt_ledger.records import InstanceRow, NoteCounts, RunRow, SourceTotals, State
+from kt_ledger import event_documents
+from kt_ledger.records import InstanceRow, NoteCounts, RunRow, SourceTotals, State, UsageSummary
 from kt_ledger.values import Source
 from kt_manifest import capability, options
 from kt_manifest.snapshot import ENGINE_OBSERVED, Adapter
@@ -33,9 +33,7 @@ class Known:
     adapter: Adapter
     home: str
     run: RunRow | None = None
-    totals: Mapping[Source, SourceTotals] = field(default_factory=dict)
-    run_totals: Mapping[Source, SourceTotals] = field(default_factory=dict)
-    in_flight: int = 0
+    used: UsageSummary = field(default_factory=UsageSummary)
     notes: NoteCounts = field(default_factory=NoteCounts)
     port: int | None = None
     upstream: str | None = None
@@ -51,7 +49,7 @@ class Known:
     @property
     def declared_totals(self) -> SourceTotals:
         """The sums of the declared source."""
-        return self.totals.get(self.declared, SourceTotals())
+        return self.used.totals.get(self.declared, SourceTotals())
 
 
 def fleet(everyone: Sequence[Known], *, now_ns: int) -> dict[str, Any]:
@@ -85,6 +83,24 @@ def used_by_all(everyone: Sequence[Known]) -> dict[str, Any]:
     return {"schema_version": FLEET_VERSION, "totals": totals(everyone)}
 
 
+def used_by_removed(everyone: Sequence[Known]) -> dict[str, Any]:
+    """Return `kt agent usage --removed --json`: what those used whose names are free again."""
+    return {
+        "schema_version": FLEET_VERSION,
+        "totals": totals(everyone),
+        "removed": [
+            {
+                "name": known.row.name,
+                "id": known.row.id,
+                "removed_at": None if known.row.removed_at_ns is None else moment(known.row.removed_at_ns),
+                "metering_source": str(known.declared),
+                "usage": usage(known),
+            }
+            for known in everyone
+        ],
+    }
+
+
 def totals(everyone: Sequence[Known]) -> dict[str, Any]:
     """Return the sums of all declared sources."""
     sums = [known.declared_totals for known in everyone]
@@ -105,7 +121,7 @@ def totals(everyone: Sequence[Known]) -> dict[str, Any]:
 
 def usage(known: Known) -> dict[str, Any]:
     """Return a UsageView."""
-    whole, run = known.declared_totals, known.run_totals.get(known.declared, SourceTotals())
+    whole, run = known.declared_totals, known.used.run_totals.get(known.declared, SourceTotals())
     document: dict[str, Any] = {}
     for scope, sums in (("cumulative", whole), ("current_run", run)):
         document[f"{scope}_input_tokens"] = sums.input_tokens or 0
@@ -116,18 +132,33 @@ def usage(known: Known) -> dict[str, Any]:
         "usage_known": _covered(known),
         "unmeasured_calls": whole.unmeasured_calls,
         "unmeasured": dict(whole.unmeasured),
-        "current_run_usage_known": _covered(known, run),
+        "current_run_usage_known": _covered(known, run, uncounted=known.used.run_uncounted),
         "current_run_unmeasured_calls": run.unmeasured_calls,
-        "in_flight": known.in_flight,
-        "sources": {str(source): _source(sums) for source, sums in sorted(known.totals.items())},
+        "in_flight": known.used.in_flight,
+        "sources": {
+            str(source): _source(sums, _said(source, sums, uncounted=known.used.uncounted))
+            for source, sums in sorted(known.used.totals.items())
+        },
     }
 
 
-def _covered(known: Known, sums: SourceTotals | None = None) -> str:
+def _covered(known: Known, sums: SourceTotals | None = None, *, uncounted: bool | None = None) -> str:
     """Return how much the sums cover: calls that no listener sees are unknown, however few rows there are."""
     sums = known.declared_totals if sums is None else sums
-    if known.run is None or not known.adapter.goes_unseen() or sums.usage_known == "none":
-        return sums.usage_known
+    word = _said(known.declared, sums, uncounted=known.used.uncounted if uncounted is None else uncounted)
+    if word == "all" and known.run is not None and known.adapter.goes_unseen():
+        return _lower_bound(sums)
+    return word
+
+
+def _said(source: Source, sums: SourceTotals, *, uncounted: bool) -> str:
+    """Return how much one source's sums cover: what it said and nobody could count is missing from its own."""
+    if uncounted and source is Source.SELF_REPORTED and sums.usage_known == "all":
+        return _lower_bound(sums)
+    return sums.usage_known
+
+
+def _lower_bound(sums: SourceTotals) -> str:
     return "none" if sums.input_tokens is None and sums.output_tokens is None else "partial"
 
 
@@ -196,7 +227,7 @@ def _metering(known: Known) -> tuple[dict[str, Any], list[str]]:
     return facts, remarks
 
 
-def _source(sums: SourceTotals) -> dict[str, Any]:
+def _source(sums: SourceTotals, covered: str) -> dict[str, Any]:
     return {
         "events": sums.events,
         "exact": sums.exact,
@@ -208,12 +239,10 @@ def _source(sums: SourceTotals) -> dict[str, Any]:
         "output_tokens": sums.output_tokens,
         "cached_tokens": sums.cached_tokens,
         "reasoning_tokens": sums.reasoning_tokens,
-        "usage_known": sums.usage_known,
+        "usage_known": covered,
     }
 
 
 def moment(at_ns: int) -> str:
     """Return a wall-clock time as RFC 3339 in UTC, whole seconds."""
-    return datetime.datetime.fromtimestamp(at_ns // 1_000_000_000, datetime.UTC).strftime(
-        "%Y-%m-%dT%H:%M:%SZ"
-    )
+    return event_documents.moment(at_ns)

@@ -1,6 +1,6 @@
 from typing import Any
 
-from kt_ledger.records import InstanceRow, RunRow, SourceTotals, State
+from kt_ledger.records import InstanceRow, RunRow, SourceTotals, State, UsageSummary
 from kt_ledger.values import Source
 from kt_manifest import kinds
 from kt_supervisor.engine import views
@@ -31,7 +31,7 @@ def test_nothing_used_is_an_exact_zero_without_dollars() -> None:
 def test_the_total_is_the_declared_sources_and_the_other_one_is_shown_beside_it() -> None:
     totals = {Source.ENGINE_OBSERVED: MEASURED, Source.SELF_REPORTED: OTHER}
 
-    document = views.fleet([known(totals=totals)], now_ns=0)
+    document = views.fleet([known(used=UsageSummary(totals=totals))], now_ns=0)
 
     assert 10 == document["totals"]["total_input_tokens"]
     assert ("partial", 1) == (document["totals"]["usage_known"], document["totals"]["unmeasured_calls"])
@@ -43,7 +43,7 @@ def test_the_total_is_the_declared_sources_and_the_other_one_is_shown_beside_it(
 def test_a_fleet_that_measured_nothing_says_none() -> None:
     blind = SourceTotals(events=1, unmeasured={"no_usage": 1})
 
-    totals = views.totals([known(totals={Source.ENGINE_OBSERVED: blind}), known()])
+    totals = views.totals([known(used=UsageSummary(totals={Source.ENGINE_OBSERVED: blind})), known()])
 
     assert ("none", 1, 0) == (totals["usage_known"], totals["unmeasured_calls"], totals["total_input_tokens"])
 

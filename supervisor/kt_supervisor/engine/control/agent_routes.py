@@ -30,7 +30,7 @@ class AgentRoutes:
         environment = requests.environment(await requests.body(request))
         await self._host.ready()
         self._fleet.check_open()
-        return web.json_response(await self._fleet.instance(requests.name(request)).start(environment))
+        return requests.answer(await self._fleet.instance(requests.name(request)).start(environment))
 
     async def _restart(self, request: web.Request) -> web.Response:
         body = await requests.body(request)
@@ -38,22 +38,22 @@ class AgentRoutes:
         await self._host.ready()
         self._fleet.check_open()
         instance = self._fleet.instance(requests.name(request))
-        return web.json_response(await instance.restart(environment, timeout_s=timeout_s))
+        return requests.answer(await instance.restart(environment, timeout_s=timeout_s))
 
     async def _pause(self, request: web.Request) -> web.Response:
         await self._host.ready()
-        return web.json_response(await self._fleet.instance(requests.name(request)).pause())
+        return requests.answer(await self._fleet.instance(requests.name(request)).pause())
 
     async def _resume(self, request: web.Request) -> web.Response:
         await self._host.ready()
-        return web.json_response(await self._fleet.instance(requests.name(request)).resume())
+        return requests.answer(await self._fleet.instance(requests.name(request)).resume())
 
     async def _stop(self, request: web.Request) -> web.Response:
         name, timeout_s = requests.name(request), requests.seconds(await requests.body(request))
         try:
             await self._host.ready()
-            return web.json_response(await self._fleet.instance(name).stop(timeout_s=timeout_s))
+            return requests.answer(await self._fleet.instance(name).stop(timeout_s=timeout_s))
         except StoreUnavailable as away:
             answer = await self._fleet.stop_without_ledger(name, timeout_s=timeout_s)
             notice = f"stopped; the ledger learns of it later: {away}"
-            return web.json_response({**answer, "notices": [notice]})
+            return requests.answer({**answer, "notices": [notice]})

@@ -34,7 +34,7 @@ class ConfigurationRoutes:
         document = await asyncio.to_thread(
             configuration.get, self._parts.files, name, key=key, reveal_with=environment
         )
-        return web.json_response(document)
+        return requests.answer(document)
 
     async def _set(self, request: web.Request) -> web.Response:
         body = await requests.body(request)
@@ -47,14 +47,14 @@ class ConfigurationRoutes:
             environment=requests.environment(body),
         )
         await self._tell(request, "set", document)
-        return web.json_response(document)
+        return requests.answer(document)
 
     async def _unset(self, request: web.Request) -> web.Response:
         await self._host.ready()
         instance = self._fleet.instance(requests.name(request))
         document = await configuration.unset(self._parts.files, instance, key=request.query.get("key", ""))
         await self._tell(request, "unset", document)
-        return web.json_response(document)
+        return requests.answer(document)
 
     async def _tell(self, request: web.Request, change: str, document: dict[str, Any]) -> None:
         """Keep an event of a change: its value as `config get` shows it, where a secret is masked."""

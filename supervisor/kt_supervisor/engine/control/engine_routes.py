@@ -56,13 +56,13 @@ class EngineRoutes:
         ]
 
     async def _engine(self, _: web.Request) -> web.Response:
-        return web.json_response(await self._host.describe())
+        return requests.answer(await self._host.describe())
 
     async def _stop(self, request: web.Request) -> web.StreamResponse:
         everything = bool((await requests.body(request)).get("all"))
         await asyncio.to_thread(self._host.mark_stopped)
         notices = await self._host.end_everything() if everything else []
-        answer = web.json_response({"stopped": True, "all": everything, "notices": notices})
+        answer = requests.answer({"stopped": True, "all": everything, "notices": notices})
         await answer.prepare(request)
         await answer.write_eof()
         self._host.end()

@@ -45,24 +45,27 @@ class FleetRoutes:
         await self._host.ready()
         adapter = await asyncio.to_thread(registration.snapshot, body)
         answer = await self._fleet.register(requests.text(body, "name"), adapter)
-        return web.json_response(answer, status=201)
+        return requests.answer(answer, status=201)
 
     async def _list(self, _: web.Request) -> web.Response:
         everyone = await self._read(None)
         document = views.fleet(everyone, now_ns=self._parts.clock.wall_ns())
-        return web.json_response(await self._machine.add_to_all(document, everyone))
+        return requests.answer(await self._machine.add_to_all(document, everyone))
 
-    async def _usage_of_all(self, _: web.Request) -> web.Response:
-        return web.json_response(views.used_by_all(await self._read(None)))
+    async def _usage_of_all(self, request: web.Request) -> web.Response:
+        if requests.is_set(request, "removed"):
+            await self._host.ready()
+            return requests.answer(views.used_by_removed(await self._fleet.removed()))
+        return requests.answer(views.used_by_all(await self._read(None)))
 
     async def _show(self, request: web.Request) -> web.Response:
         [known] = await self._read(requests.name(request))
         document = views.shown(known, now_ns=self._parts.clock.wall_ns())
-        return web.json_response(await self._machine.add_to_one(document, known))
+        return requests.answer(await self._machine.add_to_one(document, known))
 
     async def _usage(self, request: web.Request) -> web.Response:
         [known] = await self._read(requests.name(request))
-        return web.json_response(views.used(known))
+        return requests.answer(views.used(known))
 
     async def _remove(self, request: web.Request) -> web.Response:
         delete = request.query.get("home", "retain") == "delete"
@@ -70,7 +73,7 @@ class FleetRoutes:
         answer = await self._fleet.forget(
             requests.name(request), delete=delete, force=requests.is_set(request, "force")
         )
-        return web.json_response(answer)
+        return requests.answer(answer)
 
     async def _exchanges(self, request: web.Request) -> web.StreamResponse:
         limit = requests.whole_number(request, "limit", default=EXCHANGES, lowest=1, highest=MOST_EXCHANGES)
@@ -80,7 +83,7 @@ class FleetRoutes:
         if requests.is_set(request, "follow"):
             return await self._follow_calls(request, instance, limit)
         rows = await latest_calls(self._parts.writer, instance.id, limit=limit)
-        return web.json_response(exchange_view.exchanges([(row.exchange, row.event) for row in rows]))
+        return requests.answer(exchange_view.exchanges([(row.exchange, row.event) for row in rows]))
 
     async def _follow_calls(self, request: web.Request, instance: Instance, limit: int) -> web.StreamResponse:
         after = None

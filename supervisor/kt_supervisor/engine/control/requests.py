@@ -68,6 +68,11 @@ def is_set(request: web.Request, field: str) -> bool:
     return request.query.get(field) == "1"
 
 
+def answer(document: Mapping[str, Any], *, status: int = 200) -> web.Response:
+    """Return an answer; every document says its version, 1 where it does not say another one."""
+    return web.json_response({"schema_version": 1, **document}, status=status)
+
+
 def unusable(sentence: str) -> Refused:
     """Return the refusal of a request that makes no sense."""
     return Refused(sentence, code="bad_request", exit_code=USAGE)
