@@ -41,6 +41,8 @@ ENGINE_VERBS = {
 TOP_VERBS = {
     "agent": "kt_cli.main:agent",
     "engine": "kt_cli.main:engine",
+    "adapter": "kt_cli.commands.adapter:adapter",
+    "doctor": "kt_cli.commands.doctor:doctor",
     "demo": "kt_cli.commands.demo:demo",
 }
 

@@ -25,6 +25,7 @@ from kt_supervisor.engine.control.engine_routes import EngineRoutes
 from kt_supervisor.engine.control.fleet_routes import FleetRoutes
 from kt_supervisor.engine.control.gate import Gate
 from kt_supervisor.engine.control.log_routes import LogRoutes
+from kt_supervisor.engine.control.machine_routes import MachineRoutes
 from kt_supervisor.engine.control.server import Control, Group
 from kt_supervisor.engine.fleet import Fleet
 from kt_supervisor.engine.gateway_link import GatewayLink
@@ -170,6 +171,7 @@ class Engine:
             AgentRoutes(self, fleet),
             LogRoutes(self, fleet, parts),
             ConfigurationRoutes(self, fleet, parts),
+            MachineRoutes(self, fleet, parts),
         )
 
     async def _open(self) -> None:
