@@ -46,6 +46,8 @@ TOP_VERBS = {
     "agent": "kt_cli.main:agent",
     "engine": "kt_cli.main:engine",
     "events": "kt_cli.commands.events:events",
+    "adapter": "kt_cli.commands.adapter:adapter",
+    "doctor": "kt_cli.commands.doctor:doctor",
     "demo": "kt_cli.commands.demo:demo",
 }
 

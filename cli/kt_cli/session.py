@@ -22,10 +22,11 @@ def is_unused(layout: StateLayout) -> bool:
 
 def client() -> Client:
     """Return a client of this command's state directory; it says once where the engine is of another version."""
-    return Client(environment.state().root, hears_version=_remark)
+    return Client(environment.state().root, hears_version=remark)
 
 
-def _remark(version: str) -> None:
+def remark(version: str) -> None:
+    """Say once on standard error where the engine that answered is of another version, with the remedy."""
     if version == VERSION or version in _remarked:
         return
     from kt_client import upgrading

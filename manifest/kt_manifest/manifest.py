@@ -4,6 +4,7 @@ Writes nothing, asks no network, and never blocks on what it is pointed at.
 """
 
 import errno
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,34 @@ def faults(text: str, *, origin: str) -> list[ManifestInvalid]:
     except ManifestInvalid as error:
         return [error]
     return [ManifestInvalid(origin, finding) for finding in judgement.faults(document)]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What became of a manifest: an adapter, or everything that is wrong with it, the fault that counts first."""
+
+    adapter: Adapter | None
+    faults: tuple["ManifestInvalid | ContractIncompatible", ...]
+
+
+def judge(path: Path) -> Judged:
+    """Return what `load` makes of a manifest, with all faults instead of the first.
+
+    Raises:
+        ManifestNotFound, ManifestUnreadable.
+    """
+    file, data = _read(path)
+    origin = words.shown_path(file)
+    try:
+        text = toml_text.decode(data)
+    except toml_text.NotToml as error:
+        return Judged(None, (ManifestInvalid(origin, _syntax(error)),))
+    try:
+        return Judged(parse(text, origin=origin), ())
+    except ContractIncompatible as error:
+        return Judged(None, (error,))
+    except ManifestInvalid:
+        return Judged(None, tuple(faults(text, origin=origin)))
 
 
 def _read(path: Path) -> tuple[Path, bytes]:

@@ -29,6 +29,7 @@ from kt_supervisor.engine.control.event_routes import EventRoutes
 from kt_supervisor.engine.control.fleet_routes import FleetRoutes
 from kt_supervisor.engine.control.gate import Gate
 from kt_supervisor.engine.control.log_routes import LogRoutes
+from kt_supervisor.engine.control.machine_routes import MachineRoutes
 from kt_supervisor.engine.control.memory_routes import MemoryRoutes
 from kt_supervisor.engine.control.server import Control, Group
 from kt_supervisor.engine.fleet import Fleet
@@ -184,6 +185,7 @@ class Engine:
             EventRoutes(self, fleet, parts),
             ConfigurationRoutes(self, fleet, parts),
             MemoryRoutes(self, fleet, parts),
+            MachineRoutes(self, fleet, parts),
         )
 
     async def _open(self) -> None:

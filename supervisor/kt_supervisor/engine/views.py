@@ -4,7 +4,7 @@ Laws: field names and schema versions are the contract's, everything else is add
 sum of what was measured; dollars are absent while no price is known; totals are those of the declared source.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
