@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 DELEGATED = ("user.delegate", "trusted.delegate")
-"""What systemd marks a delegated unit's folder with (systemd 251 and later; before, trusted.delegate alone)."""
+"""What systemd marks a delegated unit's folder with; the first can be read without privileges, and came with 251."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,6 @@ class Level:
     populated: bool
     is_root: bool = False
     marked: bool = False
-    controllers: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,6 @@ def _level(folder: Path) -> Level:
         # The real root alone has no type, and no rule against processes of its own (cgroups(7)).
         is_root=not (folder / "cgroup.type").exists(),
         marked=any(_mark(folder, name) for name in DELEGATED),
-        controllers=frozenset(_text(folder / "cgroup.controllers").split()),
     )
 
 
