@@ -15,8 +15,8 @@ left of the tree may take to end once the agent has ended by itself. Nothing of 
 `free_floor_bytes` (64 MiB; 0: none): below it, looked at while output flows, the keeper stops reading the pipes and
 freezes the tree until an eighth more is free. A stop lifts it. `cgroup_parent`: a cgroup v2 folder, writable and
 without processes of its own, in which the agent gets the leaf `kt-<run id>`; the keeper stays outside and removes it
-at the end. `limits`: {memory_bytes?, cpu_cores?, pids?, nofile?}, enforced by the leaf's memory.max, cpu.max and pids.max for
-the whole tree, else by RLIMIT_DATA and RLIMIT_NOFILE for each process, else not: `run.json` says which.
+at the end. `limits`: {memory_bytes?, cpu_cores?, pids?, nofile?}, enforced by the leaf's memory.max, cpu.max and
+pids.max for the whole tree, else by RLIMIT_DATA and RLIMIT_NOFILE for each process, else not: `run.json` says which.
 
 `takeover`: {agent_pid, agent_start_ticks, out?, err?, pidfd?}: the agent lives (or has just ended), its keeper was
 killed. Nothing is spawned. `out` and `err` are numbers of inherited descriptors, the read ends that "spares" gave;
