@@ -18,7 +18,9 @@ Start = Callable[..., conftest.Run]
 Doomed = Callable[[int], int]
 
 KILLS = 40 if "KT_CHAOS" in os.environ else 3
-FLOOD = "import os\nn = 0\nwhile True:\n    os.write(1, b''.join(b'%9d\\n' % i for i in range(n, n + 1000)))\n"
+FLOOD = (
+    "import os\nn = 0\nwhile True:\n    os.write(1, b''.join(b'%9d\\n' % i for i in range(n, n + 1000)))\n"
+)
 FLOOD += "    n += 1000\n"
 COUNT = "import os, time\nn = 0\nwhile True:\n    os.write(1, b'%9d\\n' % n)\n    n += 1\n    time.sleep(0.0005)\n"
 
