@@ -17,6 +17,11 @@ from kt_supervisor.keeper import cgroup, loop, proctree, specification, takeover
 Start = Callable[..., conftest.Run]
 Doomed = Callable[[int], int]
 
+KILLS = 40 if "KT_CHAOS" in os.environ else 3
+FLOOD = (
+    "import os\nn = 0\nwhile True:\n    os.write(1, b''.join(b'%9d\\n' % i for i in range(n, n + 1000)))\n"
+)
+FLOOD += "    n += 1000\n"
 COUNT = "import os, time\nn = 0\nwhile True:\n    os.write(1, b'%9d\\n' % n)\n    n += 1\n    time.sleep(0.0005)\n"
 
 
@@ -50,9 +55,13 @@ def successor(start: Start, run: conftest.Run, run_id: str = "run-0", **fields: 
     return found
 
 
+def written(run: conftest.Run) -> int:
+    return sum(path.stat().st_size for path in run.files.root.glob("out-*.log"))
+
+
 def grown(run: conftest.Run, by_bytes: int) -> None:
-    seen = len(run.output())
-    conftest.until(lambda: len(run.output()) > seen + by_bytes)
+    seen = written(run)
+    conftest.until(lambda: written(run) > seen + by_bytes)
 
 
 def knows_exits() -> bool:
@@ -61,14 +70,20 @@ def knows_exits() -> bool:
     return (major, minor) >= (6, 15)
 
 
-def test_no_byte_is_lost_or_repeated_however_often_the_keeper_is_killed(start: Start, doomed: Doomed) -> None:
-    run = start(conftest.python(COUNT), segment_limit_bytes=20_000)
+@pytest.mark.chaos
+@pytest.mark.parametrize(
+    ("talk", "segment_limit_bytes"), [(COUNT, 20_000), (FLOOD, 3_000_000)], ids=["trickle", "flood"]
+)
+def test_no_byte_is_lost_or_repeated_however_often_the_keeper_is_killed(
+    start: Start, doomed: Doomed, talk: str, segment_limit_bytes: int
+) -> None:
+    run = start(conftest.python(talk), segment_limit_bytes=segment_limit_bytes)
     doomed(run.running())
     spares = run.engine().spares()
-    for _ in range(4):
+    for _ in range(KILLS):
         grown(run, 5000)
         killed(run)
-        run = successor(start, run, given=spares, segment_limit_bytes=20_000)
+        run = successor(start, run, given=spares, segment_limit_bytes=segment_limit_bytes)
     for spare in spares.values():
         os.close(spare)
 
@@ -80,7 +95,7 @@ def test_no_byte_is_lost_or_repeated_however_often_the_keeper_is_killed(start: S
     numbers = [int(line) for line in run.output().splitlines()]
     assert numbers == list(range(len(numbers)))
     assert (record["survivors"], record["gaps"]) == ([], [])
-    assert json.loads(run.files.record.read_bytes())["takeovers"] == 4
+    assert json.loads(run.files.record.read_bytes())["takeovers"] == KILLS
     if knows_exits():
         assert (record["signal"], record["code_unknown"]) == (signal.SIGTERM, None)
 
