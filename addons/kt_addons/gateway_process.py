@@ -5,9 +5,7 @@ streams under way (a while), what is left is recorded and reset, journal, lock.
 """
 
 import asyncio
-import contextlib
 import dataclasses
-import errno
 import fcntl
 import json
 import logging
@@ -18,16 +16,15 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from kt_addons import identity, proxy_master
+from kt_addons import identity, listening_socket, proxy_master
 from kt_addons.dispatcher import Dispatcher
 from kt_addons.instance_meter import HEAD_TIMEOUT_S, InstanceMeter
 from kt_gateway import admin, failpoints
 from kt_gateway.http1.door import RulesInvalid
 from kt_gateway.journal.writer import JournalWriter
 from kt_gateway.lending_server import LendingServer
-from kt_gateway.mitm import mode
 from kt_gateway.mitm.hooks import GatewayStops
-from kt_ledger import clock, durable, ids, layout, lending, messages, unix_socket
+from kt_ledger import clock, durable, ids, layout, messages, unix_socket
 from kt_ledger.version import VERSION
 
 logger = logging.getLogger(__name__)
@@ -132,7 +129,7 @@ class Gateway:
         if self._replaced(listener):
             return listener.port
         known = self._dispatcher.meters.get(listener.instance_id)
-        endpoint = await self._socket_for(listener)
+        endpoint, lender = await listening_socket.obtain(listener)
         listener = dataclasses.replace(listener, port=endpoint.getsockname()[1])
         try:
             meter = InstanceMeter(
@@ -145,9 +142,13 @@ class Gateway:
             )
         except RulesInvalid:
             endpoint.close()
+            if lender is not None:
+                lender.close()
             raise
         if known is not None:
             self._forget(listener.instance_id)
+        if lender is not None:
+            self._lenders[listener.instance_id] = lender
         self._dispatcher.add(meter)
         await self._serve()
         return listener.port
@@ -219,18 +220,6 @@ class Gateway:
     async def _serve(self) -> None:
         await self._servers.serve([meter.spec for meter in self._dispatcher.meters.values()])
 
-    async def _socket_for(self, listener: messages.Listener) -> socket.socket:
-        if listener.borrow_from is not None:
-            with contextlib.suppress(lending.LendingRefused):
-                keeper = Path(listener.borrow_from)
-                endpoint, lender = await asyncio.to_thread(lending.borrow, keeper, listener.instance_id)
-                if endpoint.getsockname()[1] == listener.port:
-                    self._lenders[listener.instance_id] = lender
-                    return endpoint
-                endpoint.close()
-                lender.close()
-        return bind(listener.port)
-
     async def _stop_streams(self) -> None:
         """Record and reset what is still under way, then close everything that is open towards agents."""
         connections = list(self._servers.connections.values())
@@ -254,23 +243,6 @@ def take_lock(files: layout.GatewayLayout) -> int:
             "ask it to drain (POST /v1/drain on its admin socket) or stop it first"
         ) from error
     return lock
-
-
-def bind(port: int) -> socket.socket:
-    """Return a listening socket at 127.0.0.1:`port`; raises admin.PortTaken."""
-    endpoint = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        endpoint.bind(("127.0.0.1", port))
-        endpoint.listen(mode.BACKLOG)
-    except OSError as error:
-        endpoint.close()
-        if error.errno not in (errno.EADDRINUSE, errno.EACCES):
-            raise
-        raise admin.PortTaken(
-            f"port {port} of 127.0.0.1 cannot be had ({error.strerror}): give another"
-        ) from error
-    return endpoint
 
 
 async def serve(state: Path, *, head_timeout_s: float = HEAD_TIMEOUT_S) -> None:
