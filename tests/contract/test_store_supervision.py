@@ -9,7 +9,7 @@ from kt_ledger.clock import ManualClock
 from kt_ledger.records import EventRow, InstanceRow, Limited, RunRow, State, TransitionRow
 from kt_ledger.store import NameTaken, Store
 from kt_ledger.store.sqlite import open_store
-from kt_ledger.values import Completeness, Counts, Exchange, Folded, Position, Sent, Source, UsageEvent
+from kt_ledger.values import Completeness, Counts, Exchange, Folded, Note, Position, Sent, Source, UsageEvent
 
 START_NS = 1_800_000_000_000_000_000
 
@@ -346,3 +346,75 @@ def test_our_own_refusal_is_no_providers_later(store: Store) -> None:
 
     assert store.last_limited("r1") is None
     assert store.last_limited("r9") is None
+
+
+# -- what of usage is a lower bound ------------------------------------------------------------------------------
+def note(kind: str, run_id: str | None = "r1") -> Note:
+    return Note(kind=kind, instance_id="i1", run_id=run_id, at_ns=START_NS, detail="x")
+
+
+def told(store: Store, *notes: Note, events: tuple[UsageEvent, ...] = ()) -> tuple[bool, bool]:
+    log = "run/r1/out"
+    at = Position(1, store.position(log).offset + 1)
+    store.fold([Folded(log=log, position=at, notes=notes, events=events)])
+    summary = store.summary("i1", run_id="r1")
+    return summary.uncounted, summary.run_uncounted
+
+
+@pytest.mark.parametrize(
+    ("kind", "uncounted"), [("malformed", True), ("gap", True), ("late", False), ("replay", False)]
+)
+def test_a_finding_that_stands_for_usage_is_uncounted(store: Store, kind: str, uncounted: bool) -> None:
+    assert (uncounted, uncounted) == told(store, note(kind))
+
+
+def test_another_runs_finding_is_the_instances_alone(store: Store) -> None:
+    assert (True, False) == told(store, note("malformed", run_id="r2"))
+
+
+def test_a_missing_sequence_is_uncounted_until_it_arrives(store: Store) -> None:
+    def said(*keys: str) -> tuple[UsageEvent, ...]:
+        return tuple(used(key, Source.SELF_REPORTED) for key in keys)
+
+    seen = [told(store, events=said(*keys)) for keys in (("1", "2"), ("4",), ("3",), (str(2**64 - 1),))]
+
+    assert [(False, False), (True, True), (False, False), (True, True)] == seen
+
+
+def test_a_summary_says_what_the_single_reads_say(store: Store) -> None:
+    fold(store, exchanges=(call("x", state="in_flight", status=None, ended_at_ns=None),), events=(used("y"),))
+    fold(store, events=(used("1", Source.SELF_REPORTED, run_id="r2"),))
+
+    summary = store.summary("i1", run_id="r2")
+
+    assert store.totals("i1") == summary.totals
+    assert store.totals("i1", run_id="r2") == summary.run_totals
+    assert 1 == summary.in_flight
+    assert {} == store.summary("i9", run_id=None).totals
+
+
+def test_removed_instances_are_listed_latest_first_and_found_by_id(store: Store) -> None:
+    store.remove_instance("i1", at_ns=START_NS + 1)
+    store.add_instance(instance(id_="i2"))
+    store.remove_instance("i2", at_ns=START_NS + 2)
+    store.add_instance(instance(id_="i3"))
+
+    assert ["i2", "i1"] == [row.id for row in store.removed_instances(limit=9)]
+    assert ["i2"] == [row.id for row in store.removed_instances(limit=1)]
+    found = store.instance_by_id("i1")
+    assert found is not None
+    assert START_NS + 1 == found.removed_at_ns
+    assert store.instance_by_id("i9") is None
+
+
+def test_a_cursor_is_where_it_was_left(reopen: Callable[[], Store]) -> None:
+    store = reopen()
+    first = store.cursor("hooks")
+    store.set_cursor("hooks", 3)
+    store.set_cursor("hooks", 8)
+    store.close()
+
+    store = reopen()
+
+    assert (None, 8, None) == (first, store.cursor("hooks"), store.cursor("other"))
+    store.close()

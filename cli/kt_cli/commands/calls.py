@@ -10,6 +10,7 @@ from kt_cli import figures, following, output, session, table, terminal
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 100_000
 MOST_FOLLOWED = 200
+FORGET_AT = 1000
 TITLES = ("Model", "Status", "Usage", "Input", "Output", "Time")
 WIDTHS = (24, 6, 24, 9, 9, 9)
 """The columns of a follower, who prints each line before the next one is known."""
@@ -93,7 +94,7 @@ class _Progress:
         self._under_way.discard(seq)
         is_new = seq not in self._shown
         self._shown.add(seq)
-        if seq > self._repeated_to:
+        if seq > self._repeated_to and len(self._shown) > FORGET_AT:
             first = self._first_open()
             self._shown = {number for number in self._shown if number >= first}
         return is_new

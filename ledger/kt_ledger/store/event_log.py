@@ -19,6 +19,8 @@ from kt_ledger.store.schema import LASTING, cursors, engine_events, instances
 from kt_ledger.values import UsageEvent
 
 _WRITTEN = "kt_events_written"
+_INSERT = sa.insert(engine_events)
+_NAME = sa.select(instances.c.name).where(instances.c.id == sa.bindparam("instance_id"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +39,12 @@ def append(
     connection: sa.Connection, kind: str, instance_id: str | None, document: Mapping[str, Any], *, at_ns: int
 ) -> int:
     """Write an event inside the caller's transaction; return its number."""
-    instance = None if instance_id is None else name_of(connection, instance_id)
+    known = instance_id is None or "instance" in document
+    instance = None if known or instance_id is None else name_of(connection, instance_id)
     whole = event_documents.complete(document, instance=instance, at_ns=at_ns)
     text = json.dumps(whole, ensure_ascii=True, separators=(",", ":"))
-    inserted = connection.execute(
-        sa.insert(engine_events).values(at_ns=at_ns, instance_id=instance_id, kind=kind, document=text)
-    )
+    values = {"at_ns": at_ns, "instance_id": instance_id, "kind": kind, "document": text}
+    inserted = connection.execute(_INSERT, values)
     seq = number_of(inserted)
     connection.info[_WRITTEN] = written(connection) + 1
     if seq % RETENTION.every == 0:
@@ -90,7 +92,7 @@ def prune(connection: sa.Connection, seq: int, retention: Retention) -> None:
 
 def name_of(connection: sa.Connection, instance_id: str) -> str | None:
     """Return the name of an instance, removed ones included."""
-    return connection.execute(sa.select(instances.c.name).where(instances.c.id == instance_id)).scalar()
+    return connection.execute(_NAME, {"instance_id": instance_id}).scalar()
 
 
 def read(

@@ -374,3 +374,119 @@ def test_a_stop_on_purpose_ends_a_follower(script: Any, kt: Any) -> None:
     done = kt("agent", "calls", "bot", "-f", "--json")
 
     assert (0, 1) == (done.code, len(done.out.splitlines()))
+
+
+def test_a_list_fits_into_the_columns_that_are_asked_for(script: Any, kt: Any) -> None:
+    long = {**INSTANCE, "name": "an-agent-with-a-rather-long-name", "agent_home": "/state/" + "deep/" * 9}
+    fleet = {"schema_version": 2, "totals": {"usage_known": "all"}, "instances": [long, INSTANCE]}
+    for _ in range(3):
+        script.answer_json(200, fleet)
+
+    texts = {width: kt("agent", "list", env={"COLUMNS": width}).out for width in ("", "60", "120")}
+
+    assert max(map(len, texts[""].splitlines())) <= 80
+    assert max(map(len, texts["60"].splitlines())) <= 60
+
+
+REMOVED = {
+    "schema_version": 2,
+    "totals": {"total_input_tokens": 5},
+    "removed": [
+        {"name": "bot", "id": f"id-{n}", "removed_at": "2026-01-01T00:00:00Z", "usage": USAGE} for n in (1, 2)
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "ids"), [((), ["id-1", "id-2"]), (("bot",), ["id-1", "id-2"]), (("id-2",), ["id-2"])]
+)
+def test_usage_of_removed_agents_is_found_by_name_or_id(
+    script: Any, kt: Any, name: tuple[str, ...], ids: list[str]
+) -> None:
+    script.answer_json(200, REMOVED)
+    script.answer_json(200, REMOVED)
+
+    text = kt("agent", "usage", *name, "--removed")
+    document = json.loads(kt("agent", "usage", *name, "--removed", "--json").out)
+
+    assert (0, ids) == (text.code, [word for word in ("id-1", "id-2") if word in text.out])
+    assert ids == [one["id"] for one in document["removed"]]
+    assert ("totals" in document) == (not name)
+    assert b"/v1/usage?removed=1" in script.heads[0]
+
+
+def test_a_removed_agent_that_never_was_is_not_found(script: Any, kt: Any) -> None:
+    script.answer_json(200, REMOVED)
+
+    done = kt("agent", "usage", "nobody", "--removed")
+
+    assert 3 == done.code
+    assert "wanted" in done.err
+
+
+EVENTS: list[dict[str, Any]] = [
+    {
+        "seq": 4,
+        "kind": "registered",
+        "instance": "bot",
+        "at": "2026-01-01T00:00:00Z",
+        "adapter_kind": "command",
+    },
+    {
+        "seq": 5,
+        "kind": "transition",
+        "instance": "bot",
+        "at": "2026-01-01T00:00:01Z",
+        "prior_state": "running",
+        "new_state": "failed",
+        "cause": {"kind": "crashed", "detail": "no \x1b[31m way"},
+    },
+    {
+        "seq": 7,
+        "kind": "usage_update",
+        "instance": None,
+        "instance_id": "i",
+        "at": "2026-01-01T00:00:02Z",
+        "event": {"metering_source": "engine-observed"},
+        "added": {"events": 2, "unmeasured_calls": 1, "input_tokens": None, "output_tokens": 1200},
+    },
+]
+
+
+def test_events_are_told_in_lines(script: Any, kt: Any) -> None:
+    (kt.state / "ledger.db").touch()
+    ndjson(script, EVENTS)
+
+    lines = kt("events", "--agent", "bot").out.splitlines()
+
+    assert "     4  2026-01-01T00:00:00Z  bot  registered  adapter_kind=command" == lines[0]
+    assert "running -> failed (crashed: no \\x1b[31m way)" in lines[1]
+    assert "+2 engine-observed: — in, 1,200 out, 1 not measured" in lines[2]
+    assert b"GET /v1/events?follow=0&instance=bot&limit=20 " in script.heads[0]
+
+
+def test_events_that_come_twice_are_an_error_and_not_a_result(script: Any, kt: Any) -> None:
+    ndjson(script, [EVENTS[1], EVENTS[0]])
+
+    done = kt("events", "--after", "4", "--json")
+
+    assert (1, [5]) == (done.code, [json.loads(line)["seq"] for line in done.out.splitlines()])
+    assert b"GET /v1/events?follow=0&after=4 " in script.heads[0]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--limit", "1001"), ("--limit", "-1"), ("--after", "x"), ("-f", "--after", "1", "--limit", "3")],
+)
+def test_events_that_are_asked_for_wrongly_are_exit_2(kt: Any, words: tuple[str, ...]) -> None:
+    (kt.state).mkdir()
+    (kt.state / "ledger.db").touch()
+
+    assert 2 == kt("events", *words).code
+
+
+def test_events_of_an_unused_place_are_none_and_leave_nothing(kt: Any) -> None:
+    done = kt("events", "--follow")
+
+    assert (0, "") == (done.code, done.out)
+    assert not kt.state.exists()

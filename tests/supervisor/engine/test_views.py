@@ -1,4 +1,7 @@
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from kt_ledger.records import InstanceRow, RunRow, SourceTotals, State, UsageSummary
 from kt_ledger.values import Source
@@ -81,3 +84,53 @@ def test_a_run_shows_its_process_or_its_exit() -> None:
     assert ({"code": 3, "signal": None}, {"kind": "crashed"}) == (ended["exit"], ended["failed_cause"])
     assert "secret" not in str(live) + str(ended)
     assert "pid" not in ended
+
+
+REPORTING = kinds.command(["prog"], interactive=False, observe=False)
+SAID = SourceTotals(events=2, exact=2, input_tokens=10, output_tokens=4)
+
+
+@pytest.mark.parametrize(
+    ("sums", "uncounted", "word"),
+    [
+        ({Source.SELF_REPORTED: SAID}, False, "all"),
+        ({Source.SELF_REPORTED: SAID}, True, "partial"),
+        ({}, True, "none"),
+        ({}, False, "all"),
+    ],
+)
+def test_what_was_said_and_not_counted_makes_reported_sums_a_lower_bound(
+    sums: dict[Source, SourceTotals], uncounted: bool, word: str
+) -> None:
+    used = UsageSummary(totals=sums, run_totals=sums, uncounted=uncounted, run_uncounted=False)
+    reporting = replace(known(used=used), adapter=REPORTING)
+
+    usage = views.usage(reporting)
+
+    assert (word, "all") == (usage["usage_known"], usage["current_run_usage_known"])
+    assert [word] * len(sums) == [one["usage_known"] for one in usage["sources"].values()]
+    assert word == views.totals([reporting])["usage_known"]
+
+
+def test_what_an_agent_says_badly_takes_nothing_from_what_was_observed() -> None:
+    totals = {Source.ENGINE_OBSERVED: replace(MEASURED, unmeasured={}), Source.SELF_REPORTED: SAID}
+
+    usage = views.usage(known(used=UsageSummary(totals=totals, uncounted=True)))
+
+    assert "partial" == usage["sources"]["self-reported"]["usage_known"]
+    assert "all" == usage["sources"]["engine-observed"]["usage_known"]
+
+
+def test_removed_agents_keep_their_usage_by_id() -> None:
+    gone = known(used=UsageSummary(totals={Source.ENGINE_OBSERVED: MEASURED}), row={"removed_at_ns": 10**9})
+
+    document = views.used_by_removed([gone])
+
+    [one] = document["removed"]
+    assert ("bot", "i", "1970-01-01T00:00:01Z", 10) == (
+        one["name"],
+        one["id"],
+        one["removed_at"],
+        one["usage"]["cumulative_input_tokens"],
+    )
+    assert 10 == document["totals"]["total_input_tokens"]
