@@ -171,9 +171,12 @@ class Compiler:
         low = self._take()
         if low == "\\":
             if self._peek().lower() in _CLASSES:
-                return self._escape()
+                test = self._escape()
+                if self._is_range():
+                    raise PatternRefused("a range that begins with a class")
+                return test
             low = self._escaped_char()
-        if self._peek() != "-" or self._text[self._at + 1 : self._at + 2] in ("]", _END):
+        if not self._is_range():
             return lambda got: got == low
         self._at += 1
         high = self._take()
@@ -182,6 +185,9 @@ class Compiler:
         if high < low:
             raise PatternRefused(f"the range {low}-{high}, which ends before it begins")
         return lambda got: low <= got <= high
+
+    def _is_range(self) -> bool:
+        return self._peek() == "-" and self._text[self._at + 1 : self._at + 2] not in ("]", _END)
 
     def _escape(self) -> Test:
         char = self._peek()
