@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kt_client import errors
+from kt_client import errors, support
 from kt_client.errors import EngineAway
 from kt_client.wire import ANSWER_TIMEOUT_S, Conversation, Request
 from kt_ledger import unix_socket
@@ -96,6 +96,7 @@ class Link:
         return connection
 
     def _connected(self) -> socket.socket:
+        support.check()
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.settimeout(CONNECT_TIMEOUT_S)
         try:

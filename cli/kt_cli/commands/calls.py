@@ -31,7 +31,7 @@ def calls(name: str, *, limit: int, as_json: bool) -> None:
       kt agent calls bot
       kt agent calls bot --limit 1000 --json
     """
-    answer = session.ask_about(name, "GET", f"/exchanges?limit={limit}")
+    answer = session.client_for(name).calls(name, limit=limit)
     output.notices(answer)
     if as_json:
         output.document(answer)

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from kt_cli import environment, figures, output, session, table, terminal
+from kt_cli import figures, output, session, table, terminal
 
 TITLES = (
     "Name",
@@ -23,20 +23,6 @@ STATE_COLOURS = {
     "stopping": "yellow",
 }
 
-EMPTY_FLEET: dict[str, Any] = {
-    "schema_version": 2,
-    "totals": {
-        "total_input_tokens": 0,
-        "total_output_tokens": 0,
-        "dollars_partial": False,
-        "unpriced_count": 0,
-        "usage_known": "all",
-        "unmeasured_calls": 0,
-    },
-    "instances": [],
-}
-"""What `list --json` says in a state directory that was never used."""
-
 
 @click.command("list")
 @output.json_option
@@ -50,8 +36,8 @@ def show_fleet(*, as_json: bool) -> None:
       kt agent list
       kt agent list --json
     """
-    layout = environment.state()
-    fleet = EMPTY_FLEET if session.is_unused(layout) else session.ask("GET", "/v1/agents")
+    client = session.client()
+    fleet = client.list()
     output.notices(fleet)
     if as_json:
         output.document(fleet)
@@ -60,7 +46,7 @@ def show_fleet(*, as_json: bool) -> None:
         output.result("No agents yet.")
         output.note(output.NEXT_ABSENT)
         return
-    root = str(layout.root)
+    root = str(client.files.root)
     rows = [_row(entry, root) for entry in fleet["instances"]]
     output.result(table.render(TITLES, rows, width=terminal.width()))
     output.result("")

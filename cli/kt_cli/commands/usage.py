@@ -4,8 +4,7 @@ from typing import Any
 
 import click
 
-from kt_cli import environment, figures, output, session, table, terminal
-from kt_cli.commands.fleet import EMPTY_FLEET
+from kt_cli import figures, output, session, table, terminal
 from kt_cli.commands.show import by_source
 
 
@@ -22,7 +21,8 @@ def usage(name: str | None, *, as_json: bool) -> None:
       kt agent usage bot
       kt agent usage --json
     """
-    answer = _fleet() if name is None else session.ask_about(name, "GET", "/usage")
+    client = session.client() if name is None else session.client_for(name)
+    answer = client.usage(name)
     output.notices(answer)
     if as_json:
         output.document(answer)
@@ -30,12 +30,6 @@ def usage(name: str | None, *, as_json: bool) -> None:
         output.result(output.wrapped(figures.totals(answer["totals"])))
     else:
         _tell(name, answer)
-
-
-def _fleet() -> Any:
-    if session.is_unused(environment.state()):
-        return {"schema_version": EMPTY_FLEET["schema_version"], "totals": EMPTY_FLEET["totals"]}
-    return session.ask("GET", "/v1/usage")
 
 
 def _tell(name: str, answer: dict[str, Any]) -> None:
