@@ -28,8 +28,8 @@ class Client(Verbs[dict[str, Any], Iterator[dict[str, Any]]]):
         self._ignite()
         return link.document(request)
 
-    def lines(self, request: Request) -> Iterator[Any]:
-        """Yield the lines of the answer to a request of one's own making."""
+    def lines(self, request: Request, *, reader: int | None = None) -> Iterator[Any]:
+        """Yield the lines of the answer to a request of one's own making; `Link.stream` has `reader`."""
         if (known := asking.without_engine(request, self.files)) is not None:
             yield from known
             return
@@ -38,7 +38,7 @@ class Client(Verbs[dict[str, Any], Iterator[dict[str, Any]]]):
             if not self.start_engine:
                 raise EngineAway(f"no engine answers at {link.path}", code="engine_away")
             self._ignite()
-        yield from link.stream(request)
+        yield from link.stream(request, reader=reader)
 
     def _ask(self, request: Request) -> dict[str, Any]:
         answer: dict[str, Any] = self.perform(request)

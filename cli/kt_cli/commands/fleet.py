@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from kt_cli import figures, output, session, table, terminal
+from kt_client.verbs import EMPTY_FLEET as EMPTY_FLEET
 
 TITLES = (
     "Name",
