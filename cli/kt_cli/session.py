@@ -3,16 +3,20 @@
 The rules are the library's (`kt_client.asking`); this room adds that a name which no agent can have is refused first.
 """
 
-from collections.abc import Iterator
+import socket
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kt_cli import environment, output
-from kt_cli.link import ANSWER_TIMEOUT_S
-from kt_client import place
+from kt_cli.link import ANSWER_TIMEOUT_S, Link
+from kt_client import asking, ignition, place
 from kt_client.blocking import Client
 from kt_client.wire import Request
 from kt_ledger.layout import StateLayout
 from kt_ledger.version import VERSION
+
+ATTACH = "kt-attach"
+"""The protocol that `attach` upgrades to."""
 
 
 def is_unused(layout: StateLayout) -> bool:
@@ -65,21 +69,32 @@ def ask_about(
     return client_for(name).perform(request)
 
 
+def lines(target: str) -> Iterator[Any]:
+    """Yield the lines of an NDJSON answer, from an engine that is started where it is away."""
+    return client().lines(Request(method="GET", target=target, timeout_s=None))
+
+
 def lines_about(name: str, target: str, *, reader: int | None = None) -> Iterator[Any]:
     """Yield the lines of an NDJSON answer about one agent; errors as `ask_about`, and as `Link.stream`."""
     request = Request(method="GET", target=f"/v1/agents/{name}{target}", timeout_s=None, about=name)
     return client_for(name).lines(request, reader=reader)
 
 
-def lines(target: str) -> Iterator[Any]:
-    """Yield the lines of an NDJSON answer, from an engine that is started where it is away."""
-    return client().lines(Request(method="GET", target=target, timeout_s=None))
+def upgrade_about(name: str, target: str) -> tuple[socket.socket, Mapping[str, str], bytes]:
+    """Return a raw stream about one agent (`Link.upgrade`); errors as `ask_about`."""
+    one = client_for(name)
+    asking.without_engine(Request(method="GET", target=target, about=name), one.files)
+    link = Link(one.files.engine_socket)
+    if not link.answers():
+        ignite(one.files)
+    return link.upgrade(f"/v1/agents/{name}{target}", protocol=ATTACH)
+
+
+def ask_present(method: str, target: str) -> Any:
+    """Return the answer of an engine that is there (`Link.ask`); starts none."""
+    return Link(environment.state().engine_socket).ask(method, target)
 
 
 def ignite(layout: StateLayout) -> None:
-    """Have an engine that answers (`kt_client.ignition`)."""
-    from kt_client import (
-        ignition,  # brings subprocess: not on the path of a command that finds its engine running
-    )
-
+    """Have an engine that answers (`ignition.ensure`)."""
     ignition.ensure(layout)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kt_client import place
+from kt_client import place, support
 from kt_client.errors import NOT_FOUND, EngineAway, EngineLost, KtError, NotFound
 from kt_client.wire import Request
 from kt_ledger.layout import StateLayout
@@ -14,8 +14,9 @@ def without_engine(request: Request, files: StateLayout) -> Any:
     A state directory that was never used holds no agent: asking about one starts and makes nothing.
 
     Raises:
-        NotFound: exit 3, about an agent in such a place.
+        NotFound: exit 3, about an agent in such a place. Unsupported: exit 5, where no agent can run.
     """
+    support.check()
     if request.about is None and request.unused is None:
         return None
     if not place.is_unused(files):

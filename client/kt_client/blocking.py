@@ -29,7 +29,7 @@ class Client(Verbs[dict[str, Any], Iterator[dict[str, Any]]]):
         return link.document(request)
 
     def lines(self, request: Request, *, reader: int | None = None) -> Iterator[Any]:
-        """Yield the lines of the answer to a request of one's own making; `reader` as for `Link.stream`."""
+        """Yield the lines of the answer to a request of one's own making; `Link.stream` has `reader`."""
         if (known := asking.without_engine(request, self.files)) is not None:
             yield from known
             return

@@ -3,16 +3,15 @@
 `Link` asks the engine that is there and starts none.
 """
 
-import select
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kt_client import errors
+from kt_client import errors, support
 from kt_client.errors import EngineAway
-from kt_client.wire import ANSWER_TIMEOUT_S, Conversation, Request
+from kt_client.wire import ANSWER_TIMEOUT_S, SWITCHING, Conversation, Request
 from kt_ledger import unix_socket
 
 CONNECT_TIMEOUT_S = 5.0
@@ -52,9 +51,27 @@ class Link:
         """
         return self.document(Request(method=method, target=target, body=body, timeout_s=timeout_s))
 
-    def lines(self, target: str, *, timeout_s: float | None = None) -> Iterator[Any]:
-        """Yield each line of an NDJSON answer as it comes; `document` has the errors."""
-        return self.stream(Request(method="GET", target=target, timeout_s=timeout_s))
+    def lines(
+        self, target: str, *, timeout_s: float | None = None, reader: int | None = None
+    ) -> Iterator[Any]:
+        """Yield each line of an NDJSON answer as it comes; `stream` has the errors."""
+        return self.stream(Request(method="GET", target=target, timeout_s=timeout_s), reader=reader)
+
+    def upgrade(self, target: str, *, protocol: str) -> tuple[socket.socket, Mapping[str, str], bytes]:
+        """Return a raw stream, the answer's headers, and the stream's first bytes; errors as `document`."""
+        connection = self._asked(Request(method="GET", target=target, upgrade=protocol))
+        try:
+            conversation = Conversation()
+            while not conversation.ended:
+                conversation.receive(_received(connection))
+            if conversation.status != SWITCHING:
+                conversation.document()
+                raise errors.lost(OSError(f"status {conversation.status} instead of an upgrade"))
+        except BaseException:
+            connection.close()
+            raise
+        connection.settimeout(None)
+        return connection, conversation.headers, conversation.beyond
 
     def document(self, request: Request) -> Any:
         """Return the engine's answer.
@@ -75,7 +92,7 @@ class Link:
         """Yield each line of the answer as it comes; errors as `document`.
 
         Args:
-            request: what is asked.
+            request: what to ask.
             reader: the descriptor to which the lines go; nobody waits longer than whoever reads there.
 
         Raises:
@@ -107,6 +124,7 @@ class Link:
         return connection
 
     def _connected(self) -> socket.socket:
+        support.check()
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.settimeout(CONNECT_TIMEOUT_S)
         try:
@@ -119,6 +137,8 @@ class Link:
 
 def _wait(connection: socket.socket, reader: int) -> None:
     """Return once there is something to receive. Raises BrokenPipeError once nobody reads at `reader` any more."""
+    import select
+
     watched = select.poll()
     watched.register(connection, select.POLLIN)
     watched.register(reader, 0)  # POLLERR comes unasked: the read end of a pipe was closed (poll(2))

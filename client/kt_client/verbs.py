@@ -140,7 +140,7 @@ class Verbs[Document, Lines](ABC):
         return self._ask(_about(name, "POST", "/resume", body={}))
 
     def send(self, name: str, text: str) -> Document:
-        """Write a line to an agent's standard input. Raises TimedOut where it does not take it."""
+        """Write text to an agent's standard input, as `kt agent send` does. Raises TimedOut where it is not taken."""
         return self._ask(_about(name, "POST", "/send", body={"text": text}, timeout_s=SEND_TIMEOUT_S))
 
     def eof(self, name: str) -> Document:

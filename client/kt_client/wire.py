@@ -15,6 +15,7 @@ from kt_ledger.version import VERSION
 
 ANSWER_TIMEOUT_S = 60.0
 VERSION_HEADER = "kt-version"
+SWITCHING = 101
 _HEAD_LIMIT_BYTES = 64 << 10
 
 
@@ -24,7 +25,8 @@ class Request:
 
     `target` is path and query, quoted. `about` is the agent that it is about, where it is about one: in a state
     directory that was never used there is none. `unused` is the answer there for a question about all of them, and
-    `away` the answer where no engine runs and none shall be started for this.
+    `away` the answer where no engine runs and none shall be started for this. `upgrade` names the protocol that the
+    connection shall be used for afterwards (RFC 9110 section 7.8).
     """
 
     method: str
@@ -34,6 +36,7 @@ class Request:
     about: str | None = None
     unused: Any = None
     away: Any = None
+    upgrade: str | None = None
 
     @property
     def changes_nothing(self) -> bool:
@@ -47,7 +50,11 @@ class Request:
         lines = (
             f"{self.method} {self.target} HTTP/1.1",
             "host: engine",
-            "connection: close",
+            *(
+                ("connection: close",)
+                if self.upgrade is None
+                else ("connection: upgrade", f"upgrade: {self.upgrade}")
+            ),
             f"content-length: {len(content)}",
             "content-type: application/json",
             f"{VERSION_HEADER}: {VERSION}",
@@ -100,8 +107,15 @@ class Answer:
         self._choose_framing()
         return b""
 
+    @property
+    def beyond(self) -> bytes:
+        """What came behind the end of the answer."""
+        return self._buffer
+
     def _choose_framing(self) -> None:
-        if "chunked" in self.headers.get("transfer-encoding", "").lower():
+        if self.status == SWITCHING:
+            self.ended = True  # what follows is another protocol's
+        elif "chunked" in self.headers.get("transfer-encoding", "").lower():
             self._step = self._chunk_size
         elif (length := self.headers.get("content-length")) is not None:
             self._left = _number(length, 10)
@@ -156,6 +170,21 @@ class Conversation:
     def ended(self) -> bool:
         """Whether the whole answer is here."""
         return self._answer.ended
+
+    @property
+    def status(self) -> int:
+        """The answer's status, 0 until its head is here."""
+        return self._answer.status
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The answer's headers, by their names in lower case."""
+        return self._answer.headers
+
+    @property
+    def beyond(self) -> bytes:
+        """What came behind the head of an answer that upgrades its connection."""
+        return self._answer.beyond
 
     @property
     def version(self) -> str | None:

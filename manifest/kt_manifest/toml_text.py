@@ -17,7 +17,9 @@ from typing import Any
 LIMIT_BYTES = 256 * 1024
 LIMIT_DOTS_PER_LINE = 1000
 # Windows has only the first of these, and no FIFO that could keep anybody waiting.
-_READ_FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC"))
+_READ_FLAGS = os.O_RDONLY | sum(
+    getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY")
+)
 _PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 

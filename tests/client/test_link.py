@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +96,36 @@ def test_a_path_longer_than_a_socket_address_is_reached(tmp_path: Path) -> None:
 
     with pytest.raises(EngineAway):
         Link(deep / "engine.sock").ask("GET", "/v1/engine")
+
+
+def test_a_connection_is_upgraded_with_what_came_behind_the_head(script: Any, kt: Any) -> None:
+    script.answer(b"HTTP/1.1 101 Switching Protocols\r\nupgrade: raw\r\nx-more: 1\r\n\r\nfirst ", b"words")
+
+    connection, headers, first = Link(kt.state / "engine.sock").upgrade("/v1/x", protocol="raw")
+    with connection:
+        while data := connection.recv(100):
+            first += data
+
+    assert (b"first words", "1") == (first, headers["x-more"])
+    assert b"connection: upgrade\r\nupgrade: raw\r\n" in script.heads[0]
+
+
+def test_an_upgrade_that_is_refused_is_the_refusal(script: Any, kt: Any) -> None:
+    script.answer_json(409, {"error": {"code": "x", "exit_code": 4, "message": "got stopped"}})
+
+    with pytest.raises(KtError, match="got stopped"):
+        Link(kt.state / "engine.sock").upgrade("/v1/x", protocol="raw")
+
+
+def test_a_follower_whose_reader_has_left_waits_no_longer(script: Any, kt: Any) -> None:
+    reading, writing = os.pipe()
+    script.answer(b'HTTP/1.1 200 OK\r\n\r\n{"a":1}\n', b"<hang>")
+    lines = Link(kt.state / "engine.sock").lines("/v1/x", reader=writing)
+
+    first = next(lines)
+    os.close(reading)
+
+    assert {"a": 1} == first
+    with pytest.raises(BrokenPipeError):
+        next(lines)
+    os.close(writing)

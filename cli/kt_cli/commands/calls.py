@@ -41,7 +41,7 @@ def calls(name: str, *, limit: int, follow: bool, as_json: bool) -> None:
     if follow:
         _follow(name, min(limit, MOST_FOLLOWED), as_json=as_json)
         return
-    answer = session.ask_about(name, "GET", f"/exchanges?limit={limit}")
+    answer = session.client_for(name).calls(name, limit=limit)
     output.notices(answer)
     if as_json:
         output.document(answer)

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kt_cli import environment, figures, output, session, table, terminal
+from kt_cli import figures, output, session, table, terminal
 
 
 @click.group(no_args_is_help=False, invoke_without_command=True)
@@ -35,13 +35,13 @@ def set_value(name: str, key: str, value: tuple[str, ...], *, as_json: bool) -> 
       kt agent config set bot agent.VERBOSITY -1
       kt agent config set bot metering.upstream_api_key secret:OPENAI_API_KEY
     """
-    body = {"key": key, "value": _one(value), "env": environment.caller()}
-    answer = session.ask_about(name, "PUT", "/config", body=body)
+    wanted = _one(value)
+    answer = session.client_for(name).config_set(name, key, wanted)
     output.notices(answer)
     if as_json:
         output.document(answer)
         return
-    output.result(f"{terminal.visible(key)} = {_shown(answer.get('value', body['value']))}")
+    output.result(f"{terminal.visible(key)} = {_shown(answer.get('value', wanted))}")
 
 
 @config.command("get")
@@ -57,10 +57,7 @@ def get(name: str, key: str | None, *, reveal: bool, as_json: bool) -> None:
       kt agent config get bot
       kt agent config get bot model --json
     """
-    query = _query(key=key, reveal="1" if reveal else None)
-    # A reference is looked up in this shell's variables first, as at a start.
-    body = {"env": environment.caller()} if reveal else None
-    answer = session.ask_about(name, "GET", f"/config{query}", body=body)
+    answer = session.client_for(name).config_get(name, key, reveal=reveal)
     output.notices(answer)
     if as_json:
         output.document(answer)
@@ -84,7 +81,7 @@ def unset(name: str, key: str, *, as_json: bool) -> None:
     Example:
       kt agent config unset bot model
     """
-    answer = session.ask_about(name, "DELETE", f"/config{_query(key=key)}")
+    answer = session.client_for(name).config_unset(name, key)
     output.notices(answer)
     if as_json:
         output.document(answer)
@@ -109,10 +106,3 @@ def _shown(value: Any) -> str:
     import json
 
     return terminal.visible(value if isinstance(value, str) else json.dumps(value))
-
-
-def _query(**facts: str | None) -> str:
-    from urllib.parse import urlencode
-
-    given = {name: value for name, value in facts.items() if value is not None}
-    return f"?{urlencode(given)}" if given else ""

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from kt_cli import environment, exit_codes, output, session, table, terminal
+from kt_client import support
 from kt_client.blocking import Client
 from kt_client.errors import EngineAway
 from kt_client.wire import Request
@@ -27,6 +28,7 @@ def doctor(*, offline: bool, as_json: bool) -> int:
       kt doctor
       kt doctor --json
     """
+    support.check()
     found = _offline() if offline else _found()
     if as_json:
         output.document(found)

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from kt_cli import environment, ignition, output, session, table, terminal
-from kt_client import upgrading
+from kt_client import support, upgrading
 from kt_client.errors import EngineAway
 
 UNTOLD = frozenset({"schema_version", "running"})
@@ -21,6 +21,7 @@ def run() -> None:
     Example:
       kt engine run
     """
+    support.check()
     layout = environment.state()
     ignition.make_state_dir(layout.root)
     command = ignition.command(layout)

@@ -4,7 +4,8 @@ from typing import Any
 
 import click
 
-from kt_cli import environment, figures, machine_figures, output, session, table, terminal
+from kt_cli import figures, machine_figures, output, session, table, terminal
+from kt_client.verbs import EMPTY_FLEET as EMPTY_FLEET
 
 TITLES = (
     "Name",
@@ -24,20 +25,6 @@ STATE_COLOURS = {
     "stopping": "yellow",
 }
 
-EMPTY_FLEET: dict[str, Any] = {
-    "schema_version": 2,
-    "totals": {
-        "total_input_tokens": 0,
-        "total_output_tokens": 0,
-        "dollars_partial": False,
-        "unpriced_count": 0,
-        "usage_known": "all",
-        "unmeasured_calls": 0,
-    },
-    "instances": [],
-}
-"""What `list --json` says in a state directory that was never used."""
-
 
 @click.command("list")
 @output.json_option
@@ -52,8 +39,8 @@ def show_fleet(*, as_json: bool) -> None:
       kt agent list
       kt agent list --json
     """
-    layout = environment.state()
-    fleet = EMPTY_FLEET if session.is_unused(layout) else session.ask("GET", "/v1/agents")
+    client = session.client()
+    fleet = client.list()
     output.notices(fleet)
     if as_json:
         output.document(fleet)
@@ -62,7 +49,7 @@ def show_fleet(*, as_json: bool) -> None:
         output.result("No agents yet.")
         output.note(output.NEXT_ABSENT)
         return
-    root = str(layout.root)
+    root = str(client.files.root)
     rows = [_row(entry, root) for entry in fleet["instances"]]
     output.result(table.render(TITLES, rows, width=terminal.width()))
     output.result("")

@@ -22,7 +22,7 @@ def pause(name: str, *, as_json: bool) -> None:
       kt agent pause bot
       kt agent resume bot
     """
-    _say(session.ask_about(name, "POST", "/pause", body={}), as_json=as_json)
+    _say(session.client_for(name).pause(name), as_json=as_json)
 
 
 @click.command()
@@ -35,7 +35,7 @@ def resume(name: str, *, as_json: bool) -> None:
     Example:
       kt agent resume bot
     """
-    _say(session.ask_about(name, "POST", "/resume", body={}), as_json=as_json)
+    _say(session.client_for(name).resume(name), as_json=as_json)
 
 
 def _say(answer: dict[str, Any], *, as_json: bool) -> None:

@@ -43,7 +43,7 @@ def register(
 
     names.check(name)
     adapter = _adapter(kind, manifest, interactive=interactive, observe=observe, command=command)
-    answer = session.ask("POST", "/v1/agents", body={"name": name, "adapter": adapter.to_json()})
+    answer = session.client().register(name, adapter=adapter.to_json())
     output.notices(answer)
     if as_json:
         output.document(answer)

@@ -21,8 +21,7 @@ def remove(name: str, *, delete: bool, retain: bool, force: bool, as_json: bool)
     """
     if delete and retain:
         raise click.UsageError("got both --delete and --retain; wanted one of them")
-    home = "delete" if delete else "retain"
-    answer = session.ask_about(name, "DELETE", f"?home={home}&force={int(force)}", timeout_s=120.0)
+    answer = session.client_for(name).remove(name, delete=delete, force=force)
     output.notices(answer)
     if as_json:
         output.document(answer)

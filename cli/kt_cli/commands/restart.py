@@ -2,9 +2,8 @@
 
 import click
 
-from kt_cli import environment, output, session
+from kt_cli import output, session
 from kt_cli.commands import stop as stopping
-from kt_cli.commands.start import START_TIMEOUT_S
 
 
 @click.command()
@@ -21,9 +20,7 @@ def restart(name: str, *, timeout_s: float, as_json: bool) -> None:
       kt agent restart bot
       kt agent restart bot --timeout 5
     """
-    body = {"env": environment.caller(), "timeout_s": timeout_s}
-    patience_s = timeout_s + stopping.GRACE_S + START_TIMEOUT_S
-    answer = session.ask_about(name, "POST", "/restart", body=body, timeout_s=patience_s)
+    answer = session.client_for(name).restart(name, timeout_s=timeout_s)
     output.notices(answer)
     if as_json:
         output.document(answer)

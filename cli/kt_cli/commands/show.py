@@ -21,7 +21,7 @@ def show(name: str, *, as_json: bool) -> None:
       kt agent show bot
       kt agent show bot --json
     """
-    answer = session.ask_about(name, "GET")
+    answer = session.client_for(name).show(name)
     output.notices(answer)
     if as_json:
         output.document(answer)

@@ -2,9 +2,7 @@
 
 import click
 
-from kt_cli import environment, output, session
-
-START_TIMEOUT_S = 120.0
+from kt_cli import output, session
 
 
 @click.command()
@@ -24,8 +22,7 @@ def start(name: str, *, detach: bool, as_json: bool) -> None:
       kt agent config set bot env.inherit "@default DOCKER_HOST"
     """
     del detach  # what it asks for is what always happens
-    body = {"env": environment.caller()}
-    answer = session.ask_about(name, "POST", "/start", body=body, timeout_s=START_TIMEOUT_S)
+    answer = session.client_for(name).start(name)
     output.notices(answer)
     if as_json:
         output.document(answer)

@@ -5,8 +5,6 @@ import click
 from kt_cli import output, session
 
 DEFAULT_TIMEOUT_S = 30.0
-GRACE_S = 60.0
-"""How much longer than the agent's own time to wait for the engine's answer: the forced end and its two scans."""
 
 
 LONGEST_S = 86_400
@@ -44,8 +42,7 @@ def stop(name: str, *, timeout_s: float, as_json: bool) -> None:
       kt agent stop bot
       kt agent stop bot --timeout 0
     """
-    body = {"timeout_s": timeout_s}
-    answer = session.ask_about(name, "POST", "/stop", body=body, timeout_s=timeout_s + GRACE_S)
+    answer = session.client_for(name).stop(name, timeout_s=timeout_s)
     output.notices(answer)
     if as_json:
         output.document(answer)

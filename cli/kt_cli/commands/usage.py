@@ -30,7 +30,8 @@ def usage(name: str | None, *, removed: bool, as_json: bool) -> None:
     if removed:
         _tell_removed(name, as_json=as_json)
         return
-    answer = _fleet() if name is None else session.ask_about(name, "GET", "/usage")
+    client = session.client() if name is None else session.client_for(name)
+    answer = client.usage(name)
     output.notices(answer)
     if as_json:
         output.document(answer)
@@ -38,12 +39,6 @@ def usage(name: str | None, *, removed: bool, as_json: bool) -> None:
         output.result(output.wrapped(figures.totals(answer["totals"])))
     else:
         _tell(name, answer)
-
-
-def _fleet() -> Any:
-    if session.is_unused(environment.state()):
-        return {"schema_version": EMPTY_FLEET["schema_version"], "totals": EMPTY_FLEET["totals"]}
-    return session.ask("GET", "/v1/usage")
 
 
 def _tell_removed(name: str | None, *, as_json: bool) -> None:

@@ -1,0 +1,62 @@
+import json
+from pathlib import Path
+from typing import Any
+
+FAULTY = """
+contract_version = "1.0.0"
+surplus = 1
+
+[adapter]
+kind = "Bad Kind"
+
+[lifecycle.start]
+exec = ""
+
+[metering]
+source = "nobody"
+"""
+
+
+def test_all_faults_are_told_and_the_first_is_the_one_of_a_registration(kt: Any, tmp_path: Path) -> None:
+    (tmp_path / "adapter.toml").write_text(FAULTY)
+
+    done = kt("adapter", "validate", str(tmp_path))
+    as_json = json.loads(kt("adapter", "validate", str(tmp_path), "--json").out)
+    refused = kt("agent", "register", "bot", "--manifest", str(tmp_path))
+
+    assert (1, "") == (done.code, done.out)
+    faults = [fault["message"] for fault in as_json["faults"]]
+    assert len(faults) >= 4
+    assert [f"kt: {fault}" for fault in faults] == done.err.splitlines()
+    assert f"kt: {faults[0]}\n" == refused.err
+    assert not as_json["valid"]
+    assert {"section", "kind", "got", "wanted", "do", "message"} == set(as_json["faults"][0])
+
+
+def test_a_valid_one_is_told_with_what_it_can_do(kt: Any) -> None:
+    shipped = next((Path(__file__).resolve().parents[3] / "adapters").glob("*/adapter.toml"))
+
+    done = kt("adapter", "validate", str(shipped))
+    as_json = json.loads(kt("adapter", "validate", str(shipped.parent), "--json").out)
+
+    assert 0 == done.code
+    assert "is valid: kind" in done.out and "windows" in done.out
+    assert (True, []) == (as_json["valid"], as_json["faults"])
+    assert not kt.state.exists()
+
+
+def test_an_other_major_is_told_once_nothing_else_is_wrong(kt: Any, tmp_path: Path) -> None:
+    shipped = next((Path(__file__).resolve().parents[3] / "adapters").glob("*/adapter.toml")).read_text()
+    (tmp_path / "adapter.toml").write_text(shipped.replace('"1.0.0"', '"2.0.0"'))
+
+    [fault] = json.loads(kt("adapter", "validate", str(tmp_path), "--json").out)["faults"]
+
+    assert ("incompatible_contract", "contract_version") == (fault["kind"], fault["section"])
+
+
+def test_what_is_no_toml_and_what_is_not_there(kt: Any, tmp_path: Path) -> None:
+    (tmp_path / "adapter.toml").write_bytes(b"\xff\xfe = [")
+
+    assert 1 == kt("adapter", "validate", str(tmp_path)).code
+    assert 3 == kt("adapter", "validate", str(tmp_path / "none")).code
+    assert 2 == kt("adapter", "validate").code
