@@ -9,7 +9,7 @@ from kt_ledger import fold_run
 from kt_ledger.fold_run import RunReader
 from kt_ledger.records import InstanceRow, RunRow
 from kt_ledger.store import Store
-from kt_supervisor.engine import adoption, environment, run_logs, state_dir
+from kt_supervisor.engine import adoption, environment, log_retention, run_logs, state_dir
 from kt_supervisor.engine.adoption import Evidence, Verdict
 from kt_supervisor.engine.keeper_link import KeeperGone, KeeperLink
 from kt_supervisor.engine.launching import Program
@@ -91,6 +91,7 @@ class CurrentRun:
             engine_command=list(parts.spawner.engine_command()),
             engine_env=environment.for_our_processes(),
             lend_from=str(parts.files.gateway.lend) if metered else None,
+            segment_limit_bytes=log_retention.segment_limit_bytes(log_retention.cap_bytes(parts, name)),
         )
         self._keeper = await asyncio.to_thread(parts.spawner.keeper, told, log=self.files.keeper_log)
         await self.meet_keeper(within_s=SPAWN_TIMEOUT_S)

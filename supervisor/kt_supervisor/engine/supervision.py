@@ -16,6 +16,7 @@ from kt_supervisor.engine.adoption import Verdict
 from kt_supervisor.engine.current_run import CurrentRun
 from kt_supervisor.engine.keeper_link import KeeperGone
 from kt_supervisor.engine.lifecycle import Event
+from kt_supervisor.engine.log_retention import Retention
 from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.problems import NoSuchAgent
 
@@ -41,6 +42,7 @@ class Supervision:
         self.current: CurrentRun | None = None
         self._parts = parts
         self._stop_again = stop_again
+        self._retention = Retention(parts, row.id, row.name)
 
     async def row(self) -> InstanceRow:
         """Return what the ledger knows. Raises NoSuchAgent where it was removed meanwhile."""
@@ -129,6 +131,7 @@ class Supervision:
         def on_output() -> None:
             current.tail.poke()
             self.news.set()
+            self._retention.poke()
 
         current.link.on_output = on_output
         current.tail.poke()
@@ -185,6 +188,7 @@ class Supervision:
         await self.move(row, event, cause, run=over)
         self.current = None
         self.news.set()
+        self._retention.poke()
         await current.let_go()
 
     async def move(
