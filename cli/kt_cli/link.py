@@ -8,7 +8,7 @@ too, and would cost more than the rest of `kt agent list` (it brings the e-mail 
 import json
 import select
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,12 +90,36 @@ class Link:
             if rest.strip():
                 yield json.loads(rest)
 
-    def _asked(self, method: str, target: str, body: Any, timeout_s: float | None) -> socket.socket:
+    def upgrade(self, target: str, *, protocol: str) -> tuple[socket.socket, Mapping[str, str], bytes]:
+        """Return a raw stream, the answer's headers, and the stream's first bytes; errors as in `ask`."""
+        more = f"upgrade: {protocol}\r\n"
+        connection = self._asked("GET", target, None, ANSWER_TIMEOUT_S, kept="upgrade", more=more)
+        try:
+            answer = _Answer(connection)
+            if answer.status != 101:
+                _document(answer.status, b"".join(answer.body()))
+                raise _lost(OSError(f"status {answer.status} instead of an upgrade"))
+        except BaseException:
+            connection.close()
+            raise
+        connection.settimeout(None)
+        return connection, answer.headers, answer.buffered
+
+    def _asked(
+        self,
+        method: str,
+        target: str,
+        body: Any,
+        timeout_s: float | None,
+        *,
+        kept: str = "close",
+        more: str = "",
+    ) -> socket.socket:
         connection = self._connected()
         connection.settimeout(timeout_s)
         content = b"" if body is None else json.dumps(body).encode("utf-8", "surrogateescape")
-        head = f"{method} {target} HTTP/1.1\r\nhost: engine\r\nconnection: close\r\ncontent-length: {len(content)}\r\n"
-        head += "content-type: application/json\r\n\r\n"
+        head = f"{method} {target} HTTP/1.1\r\nhost: engine\r\nconnection: {kept}\r\n{more}"
+        head += f"content-length: {len(content)}\r\ncontent-type: application/json\r\n\r\n"
         try:
             connection.sendall(head.encode() + content)
         except OSError as error:
@@ -128,24 +152,24 @@ class _Answer:
     def __init__(self, connection: socket.socket, *, reader: int | None = None) -> None:
         self._connection = connection
         self._reader = reader
-        self._buffer = b""
+        self.buffered = b""
         head = self._until(b"\r\n\r\n").decode("latin-1")
         first, *lines = head.split("\r\n")
         parts = first.split(" ", 2)
         if len(parts) < 2 or not parts[1].isdecimal():
             raise _lost(OSError(f"{first[:60]!r} is no HTTP answer"))
         self.status = int(parts[1])
-        self._headers = {
+        self.headers = {
             name.strip().lower(): value.strip().lower()
             for name, _, value in (line.partition(":") for line in lines)
         }
 
     def body(self) -> Iterator[bytes]:
         """Yield the body's bytes as they come."""
-        if "chunked" in self._headers.get("transfer-encoding", ""):
+        if "chunked" in self.headers.get("transfer-encoding", ""):
             yield from self._chunks()
-        elif "content-length" in self._headers:
-            yield from self._sized(int(self._headers["content-length"]))
+        elif "content-length" in self.headers:
+            yield from self._sized(int(self.headers["content-length"]))
         else:
             while data := self._some():
                 yield data
@@ -160,21 +184,21 @@ class _Answer:
             data = self._some()
             if not data:
                 raise _lost(OSError(f"the answer lacks {size} bytes"))
-            self._buffer = data[size:]
+            self.buffered = data[size:]
             size -= len(data[:size])
-            yield data[: len(data) - len(self._buffer)]
+            yield data[: len(data) - len(self.buffered)]
 
     def _until(self, mark: bytes) -> bytes:
-        while mark not in self._buffer:
+        while mark not in self.buffered:
             data = self._received()
             if not data:
                 raise _lost(OSError("the connection ended"))
-            self._buffer += data
-        line, _, self._buffer = self._buffer.partition(mark)
+            self.buffered += data
+        line, _, self.buffered = self.buffered.partition(mark)
         return line
 
     def _some(self) -> bytes:
-        data, self._buffer = self._buffer, b""
+        data, self.buffered = self.buffered, b""
         return data or self._received()
 
     def _received(self) -> bytes:

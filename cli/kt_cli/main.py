@@ -26,6 +26,8 @@ AGENT_VERBS = {
     "stop": "kt_cli.commands.stop:stop",
     "calls": "kt_cli.commands.calls:calls",
     "logs": "kt_cli.commands.logs:logs",
+    "send": "kt_cli.commands.send:send",
+    "attach": "kt_cli.commands.attach:attach",
     "config": "kt_cli.commands.config:config",
     "remove": "kt_cli.commands.remove:remove",
 }

@@ -4,13 +4,17 @@ A state directory that was never used holds no agent. Reading it therefore start
 and every name is unknown (`docs/decisions/0070`).
 """
 
-from collections.abc import Iterator
+import socket
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kt_cli import environment, exit_codes
 from kt_cli.failure import Failure
 from kt_cli.link import ANSWER_TIMEOUT_S, ENGINE_LOST, EngineAway, Link
 from kt_ledger.layout import StateLayout
+
+ATTACH = "kt-attach"
+"""The protocol that `attach` upgrades to."""
 
 
 def is_unused(layout: StateLayout) -> bool:
@@ -57,6 +61,21 @@ def lines_about(name: str, target: str, *, reader: int | None = None) -> Iterato
     if not link.answers():
         ignite(layout)
     yield from link.lines(f"/v1/agents/{name}{target}", reader=reader)
+
+
+def upgrade_about(name: str, target: str) -> tuple[socket.socket, Mapping[str, str], bytes]:
+    """Return a raw stream about one agent (`Link.upgrade`); errors as `ask_about`."""
+    _check_known(name)
+    layout = environment.state()
+    link = Link(layout.engine_socket)
+    if not link.answers():
+        ignite(layout)
+    return link.upgrade(f"/v1/agents/{name}{target}", protocol=ATTACH)
+
+
+def ask_present(method: str, target: str) -> Any:
+    """Return the answer of an engine that is there (`Link.ask`); starts none."""
+    return Link(environment.state().engine_socket).ask(method, target)
 
 
 def _check_known(name: str) -> None:

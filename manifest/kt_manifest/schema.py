@@ -85,8 +85,16 @@ class RuleSection(Strict):
     file: FileSection | None = None
 
 
+class SendSection(Strict):
+    """`[kt.send]`: messages go to this address instead of the agent's standard input."""
+
+    url: str | None = None
+
+
 class KtSection(Strict):
-    """`[kt]`: where this engine's additions go; none is delivered yet, so only an empty table passes."""
+    """`[kt]`: this engine's additions."""
+
+    send: SendSection | None = None
 
 
 class Manifest(Strict):
@@ -114,6 +122,7 @@ _TABLES: tuple[tuple[tuple[str, ...], type[Strict]], ...] = (
     (("config", "*"), RuleSection),
     (("config", "*", "file"), FileSection),
     (("kt",), KtSection),
+    (("kt", "send"), SendSection),
 )
 
 

@@ -11,6 +11,7 @@ from kt_ledger.records import InstanceRow, RunRow
 from kt_ledger.store import Store
 from kt_supervisor.engine import adoption, environment, log_retention, run_logs, state_dir
 from kt_supervisor.engine.adoption import Evidence, Verdict
+from kt_supervisor.engine.agent_input import AgentInput
 from kt_supervisor.engine.keeper_link import KeeperGone, KeeperLink
 from kt_supervisor.engine.launching import Program
 from kt_supervisor.engine.parts import Parts
@@ -58,6 +59,7 @@ class CurrentRun:
         self.run = run
         self.files = parts.files.run(run.id)
         self.link: KeeperLink | None = None
+        self.input = AgentInput(self.files.stdin)
         self._parts = parts
         self._keeper: Any = None
 

@@ -22,6 +22,7 @@ from kt_supervisor.engine.control.agent_routes import AgentRoutes
 from kt_supervisor.engine.control.configuration_routes import ConfigurationRoutes
 from kt_supervisor.engine.control.engine_routes import EngineRoutes
 from kt_supervisor.engine.control.fleet_routes import FleetRoutes
+from kt_supervisor.engine.control.interaction_routes import InteractionRoutes
 from kt_supervisor.engine.control.log_routes import LogRoutes
 from kt_supervisor.engine.control.server import Control, Group
 from kt_supervisor.engine.fleet import Fleet
@@ -147,6 +148,7 @@ class Engine:
             FleetRoutes(self, fleet, parts),
             AgentRoutes(self, fleet),
             LogRoutes(self, fleet, parts),
+            InteractionRoutes(self, fleet, parts),
             ConfigurationRoutes(self, fleet, parts),
         )
 

@@ -134,6 +134,7 @@ class Supervision:
             self._retention.poke()
 
         current.link.on_output = on_output
+        current.input.open()
         current.tail.poke()
         self._parts.tasks.start(f"watch {self.name}", self.watch(current))
 
@@ -189,6 +190,7 @@ class Supervision:
         self.current = None
         self.news.set()
         self._retention.poke()
+        current.input.close()
         await current.let_go()
 
     async def move(
