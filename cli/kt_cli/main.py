@@ -29,6 +29,8 @@ AGENT_VERBS = {
     "resume": "kt_cli.commands.pause:resume",
     "calls": "kt_cli.commands.calls:calls",
     "logs": "kt_cli.commands.logs:logs",
+    "send": "kt_cli.commands.send:send",
+    "attach": "kt_cli.commands.attach:attach",
     "config": "kt_cli.commands.config:config",
     "memory": "kt_cli.commands.memory:memory",
     "remove": "kt_cli.commands.remove:remove",

@@ -14,6 +14,8 @@ _SGR = re.compile(r"\x1b\[[0-9;:]*m")
 _ESCAPE = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?|\x9b[0-?]*[ -/]*[@-~]"
 )
+_UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)?$")
+_LONGEST_ESCAPE = 4096
 # Marks that turn the direction of text around: "Trojan source", CVE-2021-42574.
 _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -59,6 +61,24 @@ def log_line(text: str, *, colour: bool) -> str:
         return text
     kept = "".join(_pieces(text, colour))
     return f"{kept}\x1b[0m" if colour and _SGR.search(kept) else kept
+
+
+def stream(text: str, *, colour: bool) -> str:
+    """Return a stretch of an agent's output as a terminal may get it: as `log_line`, but lines stay lines."""
+    kept = [piece for line in re.split(r"(\r?\n|\r)", text) for piece in _of_a_stream(line, colour)]
+    return "".join(kept)
+
+
+def _of_a_stream(piece: str, colour: bool) -> list[str]:
+    return [piece] if piece in ("\n", "\r\n", "\r") else _pieces(piece, colour)
+
+
+def split_escape(text: str) -> tuple[str, str]:
+    """Return `text` up to an escape sequence that is not whole yet, and the rest; a rest without end is given up."""
+    found = _UNFINISHED.search(text)
+    if found is None or len(found.group()) > _LONGEST_ESCAPE:
+        return text, ""
+    return text[: found.start()], found.group()
 
 
 def _pieces(text: str, colour: bool) -> list[str]:

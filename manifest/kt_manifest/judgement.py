@@ -7,6 +7,7 @@ comes last and is `manifest`'s: a manifest that is wrong in two ways reports its
 
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import semver
 
@@ -191,6 +192,27 @@ def _interaction(draft: Draft) -> Iterator[Finding]:
 def _kt(draft: Draft) -> Iterator[Finding]:
     yield from draft.wrong_types("kt")
     yield from ready_rules.judge(draft)
+    if not isinstance(draft.get("kt", "send"), dict):
+        return
+    url = draft.get("kt", "send", "url")
+    wanted = "an http URL of this machine with a port, such as http://127.0.0.1:4096/message"
+    if url is None:
+        yield Finding("[kt.send]", "invalid_field", "no url", wanted, "add it, or remove the table")
+    elif isinstance(url, str) and not _is_loopback(url):
+        yield Finding("[kt.send]", "invalid_field", f"url = {words.shown(url)}", wanted, "correct it")
+
+
+def _is_loopback(url: str) -> bool:
+    """Tell whether a message sent there stays on this machine."""
+    if not url.isascii() or not url.isprintable() or " " in url:
+        return False
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    plain = parts.scheme == "http" and port is not None and "@" not in parts.netloc and not parts.fragment
+    return plain and parts.hostname in ("127.0.0.1", "localhost", "::1")
 
 
 JUDGEMENT: tuple[tuple[str, Callable[[Draft], Iterator[Finding]]], ...] = (

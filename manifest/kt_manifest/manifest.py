@@ -208,6 +208,7 @@ def _adapter(model: schema.Manifest) -> Adapter:
             pause=_support(model.capabilities.pause), interaction=_support(model.capabilities.interaction)
         ),
         metering_source=model.metering.source,
+        send_url=model.kt.send.url if model.kt and model.kt.send else None,
         channel=model.interaction.channel if model.interaction else snapshot.CHANNELS[0],
         mapping=config_rules.rules_of(model.config),
         contract_version=model.contract_version.strip(),

@@ -96,10 +96,17 @@ class ReadySection(Strict):
     deadline_s: Any = None
 
 
+class SendSection(Strict):
+    """`[kt.send]`: messages go to this address instead of the agent's standard input."""
+
+    url: str | None = None
+
+
 class KtSection(Strict):
     """`[kt]`: where this engine's additions go."""
 
     ready: ReadySection | None = None
+    send: SendSection | None = None
 
 
 class Manifest(Strict):
@@ -128,6 +135,7 @@ _TABLES: tuple[tuple[tuple[str, ...], type[Strict]], ...] = (
     (("config", "*", "file"), FileSection),
     (("kt",), KtSection),
     (("kt", "ready"), ReadySection),
+    (("kt", "send"), SendSection),
 )
 
 

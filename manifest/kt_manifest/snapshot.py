@@ -110,6 +110,7 @@ class Adapter:
     declaration: Declaration
     metering_source: str
     channel: str = "stdio"
+    send_url: str | None = None
     mapping: tuple[Rule, ...] = ()
     contract_version: str | None = None
     ready: Ready | None = None
@@ -182,6 +183,7 @@ def _plain(adapter: Adapter) -> dict[str, Any]:
         },
         "metering_source": adapter.metering_source,
         "channel": adapter.channel,
+        **({"send_url": adapter.send_url} if adapter.send_url is not None else {}),
         "mapping": [{"key": rule.key, **_plain_target(rule.target)} for rule in adapter.mapping],
     } | ({} if adapter.ready is None else {"ready": _plain_ready(adapter.ready)})
 
@@ -215,6 +217,7 @@ def _adapter(facts: dict[str, Any]) -> Adapter:
         declaration=Declaration(**declared),
         metering_source=_one_of(facts["metering_source"], SOURCES),
         channel=_one_of(facts.get("channel", "stdio"), CHANNELS),
+        send_url=None if facts.get("send_url") is None else str(facts["send_url"]),
         mapping=tuple(Rule(_text(rule["key"]), _target(rule)) for rule in facts["mapping"]),
         ready=None if facts.get("ready") is None else _ready(facts["ready"]),
         **templates,

@@ -181,6 +181,23 @@ def test_a_version_is_strict_semver(text: str, is_one: bool) -> None:
         ),
         ("capabilities", '[capabilities]\npause = "guaranteed"\n', "[capabilities.pause]", "wanted a table"),
         ("more", "[kt]\nx = 1\n", "[kt]", "wanted only"),
+        ("more", "[kt.send]\n", "[kt.send]", "no url"),
+        ("more", "[kt.send]\nurl = 3\n", "[kt]", "url = 3"),
+        ("more", '[kt.send]\nurl = "http://127.0.0.1:1/"\nmethod = "PUT"\n', "[kt]", "the unknown key"),
+        *(
+            ("more", f'[kt.send]\nurl = "{url}"\n', "[kt.send]", "an http URL of this machine")
+            for url in (
+                "https://127.0.0.1:80/",
+                "http://127.0.0.1/",
+                "http://10.0.0.1:80/",
+                "http://user@127.0.0.1:80/",
+                "http://127.0.0.1:80/#x",
+                "http://127.0.0.1:99999/",
+                "http://127.0.0.1.evil.example:80/",
+                "http://127.0.0.1:80/a b",
+                "",
+            )
+        ),
         ("more", "[[kt]]\n", "[kt]", "wanted a table"),
         ("lifecycle", '[lifecycle.start]\nexec = "x"\n[lifecycle.stop]\n', "[lifecycle.stop]", "no exec"),
         ("lifecycle", '[lifecycle.start]\nexec = "x"\nenv = 3\n', "[lifecycle.start]", "env = 3"),

@@ -270,3 +270,10 @@ def test_a_fifo_that_somebody_writes_to_is_refused_as_well(tmp_path: Path) -> No
 
     writer.join(timeout=10)
     os.close(reader)
+
+
+def test_an_address_to_send_to_is_frozen_with_the_rest(valid: str) -> None:
+    adapter = manifest.parse(valid + '[kt.send]\nurl = "http://localhost:4096/message"\n', origin="x")
+
+    assert "http://localhost:4096/message" == adapter.send_url
+    assert adapter == Adapter.from_json(adapter.to_json())

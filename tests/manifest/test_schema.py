@@ -8,6 +8,7 @@ def test_every_table_knows_its_keys() -> None:
     assert "ready" in schema.known_keys(("kt",))
     assert set(schema.known_keys(("kt", "ready"))) > {"line", "port", "http", "command"}
     assert schema.known_keys(("kt", "other")) == ()
+    assert "send" in schema.known_keys(("kt",))
     assert "kt" in schema.known_keys(())
 
 

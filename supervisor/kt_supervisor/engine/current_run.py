@@ -11,8 +11,9 @@ from kt_ledger.fold_run import RunReader
 from kt_ledger.records import InstanceRow, RunRow
 from kt_ledger.store import Store
 from kt_manifest.operation import Command
-from kt_supervisor.engine import adoption, environment, replacing, spares, state_dir
+from kt_supervisor.engine import adoption, environment, log_retention, replacing, spares, state_dir
 from kt_supervisor.engine.adoption import Evidence, Verdict
+from kt_supervisor.engine.agent_input import AgentInput
 from kt_supervisor.engine.beside import Ran
 from kt_supervisor.engine.ending import Exit
 from kt_supervisor.engine.keeper_link import KeeperGone, KeeperLink
@@ -39,6 +40,7 @@ class CurrentRun:
         self.files = parts.files.run(run.id)
         self.link: KeeperLink | None = None
         self.spares = Spares()
+        self.input = AgentInput(self.files.stdin)
         self._parts = parts
         self._instance = instance
         self._keeper: Any = None
@@ -80,6 +82,9 @@ class CurrentRun:
             engine_command=list(parts.spawner.engine_command()),
             engine_env=environment.for_our_processes(),
             lend_from=str(parts.files.gateway.lend) if metered else None,
+            segment_limit_bytes=log_retention.segment_limit_bytes(
+                log_retention.cap_bytes(parts, self._instance.name)
+            ),
             **facts,
         )
 

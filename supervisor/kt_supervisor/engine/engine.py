@@ -28,6 +28,7 @@ from kt_supervisor.engine.control.engine_routes import EngineRoutes
 from kt_supervisor.engine.control.event_routes import EventRoutes
 from kt_supervisor.engine.control.fleet_routes import FleetRoutes
 from kt_supervisor.engine.control.gate import Gate
+from kt_supervisor.engine.control.interaction_routes import InteractionRoutes
 from kt_supervisor.engine.control.log_routes import LogRoutes
 from kt_supervisor.engine.control.machine_routes import MachineRoutes
 from kt_supervisor.engine.control.memory_routes import MemoryRoutes
@@ -183,6 +184,7 @@ class Engine:
             AgentRoutes(self, fleet),
             LogRoutes(self, fleet, parts),
             EventRoutes(self, fleet, parts),
+            InteractionRoutes(self, fleet, parts),
             ConfigurationRoutes(self, fleet, parts),
             MemoryRoutes(self, fleet, parts),
             MachineRoutes(self, fleet, parts),

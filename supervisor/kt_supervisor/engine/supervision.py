@@ -18,6 +18,7 @@ from kt_supervisor.engine.current_run import CurrentRun
 from kt_supervisor.engine.ending import Exit
 from kt_supervisor.engine.keeper_link import KeeperGone
 from kt_supervisor.engine.lifecycle import Event
+from kt_supervisor.engine.log_retention import Retention
 from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.problems import NoSuchAgent
 from kt_supervisor.engine.restart_policy import History
@@ -57,6 +58,7 @@ class Supervision:
         self.comebacks = Comebacks(parts, row, restart=resumed.restart)
         self._parts = parts
         self._resumed = resumed
+        self._retention = Retention(parts, row.id, row.name)
 
     async def row(self) -> InstanceRow:
         """Return what the ledger knows. Raises NoSuchAgent where it was removed meanwhile."""
@@ -163,8 +165,10 @@ class Supervision:
         def on_output() -> None:
             current.tail.poke()
             self.news.set()
+            self._retention.poke()
 
         current.link.on_output = on_output
+        current.input.open()
         current.tail.poke()
         self._parts.tasks.start(f"watch {self.name}", self.watch(current))
 
@@ -216,6 +220,8 @@ class Supervision:
         await self.move(row, event, cause, run=over, history=history)
         self.current, self.trouble = None, None
         self.news.set()
+        self._retention.poke()
+        current.input.close()
         await current.let_go()
         self.comebacks.arm(history)
 

@@ -5,7 +5,9 @@ Law: the position is committed with what was read up to it, so a tail that dies 
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from kt_ledger.clock import Clock
@@ -16,6 +18,12 @@ from kt_supervisor.engine.tasks import Tasks
 from kt_supervisor.engine.writer import Writer
 
 logger = logging.getLogger(__name__)
+
+
+PIECES_AT_ONCE = 32
+"""Some 8 MiB where nothing is to be counted; fewer as soon as `ENOUGH_EVENTS` are."""
+
+ENOUGH_EVENTS = 1000
 
 
 class Tail:
@@ -54,6 +62,8 @@ class Tail:
             OSError: a segment cannot be read.
         """
         async with self._one_at_a_time:
+            if self._reader is None:
+                await self._writer.do(self._begin)
             target = None if closed else self._end()
             self._pieces = None
             while await self._writer.do(lambda store: self._step(store, closed=closed)):
@@ -79,24 +89,28 @@ class Tail:
         finally:
             self._working = False
 
+    def _begin(self, store: Store) -> None:
+        self._reader = self._make_reader(store)
+
     def _step(self, store: Store, *, closed: bool) -> bool:
-        """Fold one piece; return whether there may be another."""
+        """Fold some pieces at once, as a commit costs more than reading them; return whether there may be others."""
         try:
             if self._reader is None:
                 self._reader = self._make_reader(store)
             if self._pieces is None:
                 self._pieces = read_log(self._reader, self._path_of, clock=self._clock, closed=closed)
-            piece = next(self._pieces, None)
-            if piece is not None:
-                store.fold([piece])
+            batch = _together(islice(self._pieces, PIECES_AT_ONCE))
+            if batch is not None:
+                store.fold([batch])
         except BaseException:
             self._reader = self._pieces = (
                 None  # it may be ahead of the store: the next one begins at the position
             )
             raise
-        return piece is not None
+        return batch is not None
 
     def _end(self) -> tuple[int, int]:
+        # Where the reader stands, since earlier segments may have been deleted.
         number = self._reader.wanted.segment if self._reader else 1
         while self._path_of(number + 1).exists():
             number += 1
@@ -104,3 +118,22 @@ class Tail:
             return number, self._path_of(number).stat().st_size
         except FileNotFoundError:
             return number, 0
+
+
+def _together(pieces: Iterable[Folded]) -> Folded | None:
+    """Return consecutive pieces as one: the first one's start, the last one's position, everything in between."""
+    whole: Folded | None = None
+    for piece in pieces:
+        if whole is None:
+            whole = piece
+        else:
+            whole = replace(
+                whole,
+                position=piece.position,
+                events=(*whole.events, *piece.events),
+                exchanges=(*whole.exchanges, *piece.exchanges),
+                notes=(*whole.notes, *piece.notes),
+            )
+        if len(whole.events) + len(whole.exchanges) + len(whole.notes) >= ENOUGH_EVENTS:
+            break
+    return whole

@@ -75,11 +75,19 @@ class Segments:
     def numbers(self) -> list[int]:
         """Return the numbers of the segments that are there, and are not about to be deleted, in order."""
         through = self.deleted().through
+        return [number for number in self._listed() if number > through]
+
+    def doomed(self) -> list[int]:
+        """Return those that are there although they were written down as deleted."""
+        through = self.deleted().through
+        return [number for number in self._listed() if number <= through]
+
+    def _listed(self) -> list[int]:
         try:
             found = [self._name.fullmatch(path.name) for path in self.files.root.iterdir()]
         except FileNotFoundError:
             return []
-        return sorted(number for name in found if name and (number := int(name[1])) > through)
+        return sorted(int(name[1]) for name in found if name)
 
     def deleted(self) -> Deleted:
         """Return what is gone."""
