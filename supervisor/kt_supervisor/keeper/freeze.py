@@ -14,7 +14,8 @@ OPERATOR, DISK = "operator", "disk"
 BOUND_S = 2.0
 AGAIN_S = 1.0
 _LOOK_S = 0.002
-_CALM_SCANS = 2
+_CALM_SCANS = 1
+_CALM_SCANS_OF_STRANGERS = 10
 _UNINTERRUPTIBLE = b"D"
 
 
@@ -121,13 +122,17 @@ class Freezer:
         return True
 
     def _stop_all(self, how: str) -> None:
-        # Whoever is stopped can neither fork nor change parents: two calm scans in a row prove the whole tree.
+        # Whoever is stopped can neither fork nor change parents. A chain that forks and exits may slip through any
+        # scan, but each of its steps leaves a zombie that nobody reaps meanwhile: a tree is calm when two scans in a
+        # row find the same processes, dead or stopped. Init reaps an orphan's, so more scans are taken there.
         signalled: set[tuple[int, int]] = set()
         end_s = self._loop.now_s() + BOUND_S
-        calm = 0
-        while calm < _CALM_SCANS:
-            running = self._running(how, signalled)
-            calm = 0 if running else calm + 1
+        calm, before = 0, None
+        while calm < (_CALM_SCANS if self._tree.told else _CALM_SCANS_OF_STRANGERS):
+            found = self._tree.find()
+            census = {(process.pid, process.start_ticks) for process in found}
+            running = self._running([process for process in found if process.alive()], how, signalled)
+            calm, before = (0 if running or census != before else calm + 1), census
             if running and self._loop.now_s() >= end_s:
                 pids = ", ".join(str(process.pid) for process in running[:10])
                 raise NotFrozen(
@@ -139,8 +144,9 @@ class Freezer:
             if running:
                 loop.pause(_LOOK_S)
 
-    def _running(self, how: str, signalled: set[tuple[int, int]]) -> list[proctree.Process]:
-        found = self._tree.members()
+    def _running(
+        self, found: list[proctree.Process], how: str, signalled: set[tuple[int, int]]
+    ) -> list[proctree.Process]:
         if how == "cgroup" and self._tree.leaf is not None:
             inside = set(self._tree.leaf.members())
             found = [process for process in found if process.pid not in inside]

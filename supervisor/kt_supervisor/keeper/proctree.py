@@ -11,6 +11,10 @@ from collections.abc import Callable
 
 from kt_supervisor.keeper import cgroup, system
 
+_SCANS = 2
+_SCANS_OF_STRANGERS = 6
+"""A fork chain can slip through a scan, and init reaps what would betray it; through so many in a row, hardly."""
+
 _GROUP_FLAG = 4  # PIDFD_SIGNAL_PROCESS_GROUP, Linux 6.9 (pidfd_send_signal(2))
 
 
@@ -71,7 +75,8 @@ def everybody() -> list[Process]:
 def descendants(of_pid: int, *, apart: frozenset[int] | set[int] = frozenset()) -> list[Process]:
     """Return every living process below `of_pid`, parents before children, without those in `apart` and below.
 
-    One scan can miss a process that changes parents meanwhile; two empty scans in a row cannot both.
+    One scan can miss what is forked meanwhile. A chain of processes that fork and exit can be missed again and again;
+    what betrays it are its zombies, which stay as long as nobody reaps.
     """
     return [process for process in below([of_pid], everybody(), apart=apart) if process.alive()]
 
@@ -137,8 +142,8 @@ class Tree:
 
     def __init__(self) -> None:
         self.group: int | None = None
-        self.find: Callable[[], list[Process]] = lambda: descendants(os.getpid(), apart=self.apart)
-        """How its living processes are found."""
+        self.find: Callable[[], list[Process]] = lambda: below([os.getpid()], everybody(), apart=self.apart)
+        """How its processes are found, zombies included."""
 
         self.leaf: cgroup.Leaf | None = None
         self.apart: set[int] = set()
@@ -148,7 +153,7 @@ class Tree:
 
     def members(self) -> list[Process]:
         """Return all that lives."""
-        return self.find()
+        return [process for process in self.find() if process.alive()]
 
     def reap(self, wanted: int | None) -> list[int]:
         """Collect every ended child and return their pids; keeps the wait status of `wanted` in `statuses`."""
@@ -176,7 +181,7 @@ class Tree:
             pass
         if self.leaf is not None and self.leaf.populated():
             return False
-        return not self.members() and not self.members()
+        return not any(self.members() for _ in range(_SCANS if self.told else _SCANS_OF_STRANGERS))
 
     def living(self) -> list[int]:
         """Return the pids of all that lives."""

@@ -40,7 +40,7 @@ class Orphans:
         self._strangers: set[tuple[int, int]] = set()
 
     def members(self) -> list[proctree.Process]:
-        """Return all that lives."""
+        """Return all of them, zombies included."""
         everybody = proctree.everybody()
         kept = {process.pid for process in proctree.below([*self._apart], everybody)} | self._apart
         kept.add(os.getpid())
@@ -49,9 +49,8 @@ class Orphans:
         found = {
             process.pid: process for process in [*seeds, *proctree.below([p.pid for p in seeds], others)]
         }
-        living = [process for process in found.values() if process.alive()]
-        self._known = {(process.pid, process.start_ticks) for process in living} | {self._agent}
-        return living
+        self._known = {(process.pid, process.start_ticks) for process in found.values()} | {self._agent}
+        return list(found.values())
 
     def _seeds(self, among: list[proctree.Process]) -> list[proctree.Process]:
         session, born = self._agent
