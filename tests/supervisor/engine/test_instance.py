@@ -16,7 +16,7 @@ def test_a_started_agent_runs_until_it_is_stopped(house: Any) -> None:
 
     assert "running" == started["state"]
     assert ("running", started["run_id"], started["pid"]) == (seen["state"], seen["run_id"], seen["pid"])
-    assert {"name": "bot", "state": "stopped", "forced": False} == stopped
+    assert {"schema_version": 1, "name": "bot", "state": "stopped", "forced": False} == stopped
     assert "stopped" == house.entry("bot")["state"]
     assert 15 == house.entry("bot")["exit"]["signal"]
 
@@ -37,7 +37,7 @@ def test_an_agent_that_ignores_term_is_stopped_by_force(house: Any) -> None:
 
     stopped = house.stop("stubborn", timeout_s=0.3)
 
-    assert {"name": "stubborn", "state": "stopped", "forced": True} == stopped
+    assert {"schema_version": 1, "name": "stubborn", "state": "stopped", "forced": True} == stopped
 
 
 def test_a_child_that_left_the_group_does_not_outlive_the_stop(house: Any) -> None:
