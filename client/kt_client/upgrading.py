@@ -34,6 +34,7 @@ def upgrade(files: StateLayout, *, timeout_s: float = HANDOVER_TIMEOUT_S) -> dic
     link = Link(files.engine_socket)
     if not link.answers():
         after = ignition.start(files)
+        _check_ledger(after)
         return _told(None, after, [])
     before = link.ask("GET", "/v1/engine")
     with _keepers_are_quiet(files):
@@ -42,10 +43,7 @@ def upgrade(files: StateLayout, *, timeout_s: float = HANDOVER_TIMEOUT_S) -> dic
             _wait_for_the_service(link)
         ignition.ensure(files)
     after = link.ask("GET", "/v1/engine")
-    if after.get("store") != "ok":
-        raise KtError(
-            f"the engine of version {after.get('version')} runs without its ledger: {after.get('store')}"
-        )
+    _check_ledger(after)
     return _told(before, after, notices)
 
 
@@ -56,6 +54,14 @@ def hint(seen: str) -> str | None:
     newer = _order(seen) > _order(VERSION)
     remedy = "use the newer kt" if newer else "`kt engine upgrade` replaces it, agents run on"
     return f"the engine that runs is of version {seen}, this kt of {VERSION}: {remedy}"
+
+
+def _check_ledger(after: dict[str, Any]) -> None:
+    if after.get("store") != "ok":
+        raise KtError(
+            f"the engine of version {after.get('version')} runs without its ledger: {after.get('store')}",
+            code="ledger_unusable",
+        )
 
 
 def _hand_over(link: Link, files: StateLayout, before: dict[str, Any], timeout_s: float) -> list[str]:

@@ -1,6 +1,8 @@
+import contextlib
 import fcntl
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -124,3 +126,30 @@ def test_an_engine_without_a_hand_over_is_stopped_and_followed(script: Any, kt: 
     asked = [json.loads(head.partition(b"\r\n\r\n")[2] or b"{}") for head in script.heads]
     assert {"all": False} == asked[2]
     assert "0.0.1" == told["replaced"]["version"]
+
+
+def test_an_engine_older_than_its_ledger_says_so_and_still_stops_agents(client: Client) -> None:
+    client.register("bot", kind="command", command=[sys.executable, "-c", SLEEPS])
+    client.start("bot")
+    client.engine_stop()
+    known = schema_of(client, "from_the_future")
+
+    with pytest.raises(KtError, match="a later kt has written it"):
+        client.engine_upgrade()
+    with pytest.raises(KtError, match="a later kt has written it") as refused:
+        client.register("other", kind="mock")
+    stopped = client.stop("bot", timeout_s=5)
+    client.engine_stop()
+    schema_of(client, known)
+
+    assert 1 == refused.value.exit_code
+    assert "stopped" == stopped["state"]
+    assert ["bot"] == [entry["name"] for entry in client.list()["instances"]]
+
+
+def schema_of(client: Client, shall: str) -> str:
+    """Write a schema's revision into the ledger that nobody has open; return the one that was there."""
+    with contextlib.closing(sqlite3.connect(client.files.database)) as ledger, ledger:
+        [(known,)] = ledger.execute("SELECT version_num FROM alembic_version").fetchall()
+        ledger.execute("UPDATE alembic_version SET version_num = ?", (shall,))
+    return str(known)
