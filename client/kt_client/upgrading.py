@@ -70,14 +70,12 @@ def _hand_over(link: Link, files: StateLayout, before: dict[str, Any], timeout_s
             "POST", "/v1/engine/handover", body={"timeout_s": timeout_s}, timeout_s=timeout_s + END_TIMEOUT_S
         )
     except KtError as error:
-        if error.code not in ("no_such_call", "handing_over"):
-            raise
-        if error.code == "handing_over":
-            answer = {}  # somebody else upgrades: the end that both wait for is the same
+        if error.code == "no_such_call":  # an engine from before there was a hand-over
+            answer = link.ask("POST", "/v1/engine/stop", body={"all": False})
+        elif error.code == "handing_over":  # somebody else upgrades: the end that both wait for is the same
+            answer = {}
         else:
-            answer = link.ask(
-                "POST", "/v1/engine/stop", body={"all": False}
-            )  # an engine from before there was a hand-over
+            raise
     ignition.wait_for_the_end(int(before["pid"]), files, within_s=END_TIMEOUT_S)
     return [str(notice) for notice in answer.get("notices", ())]
 
