@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kt_client.errors import EngineUnavailable, KtError
+from kt_client import place
+from kt_client.errors import EngineUnavailable, InsideAnAgent, KtError
 from kt_client.link import Link
 from kt_ledger.layout import StateLayout
 
@@ -54,11 +55,13 @@ def ensure(files: StateLayout, *, deadline_s: float = DEADLINE_S) -> bool:
     """Have an engine answer at the state directory's socket, and return whether this call started it.
 
     Raises:
+        InsideAnAgent: exit 1, inside of an agent of this very state directory.
         EngineUnavailable: exit 1, where none answers within `deadline_s`; the last lines of its log are in the message.
     """
     link = Link(files.engine_socket)
     if link.answers():
         return False
+    _refuse_inside(files)
     make_state_dir(files.root)
     child: subprocess.Popen[bytes] | None = None
     end = time.monotonic() + deadline_s
@@ -76,6 +79,17 @@ def ensure(files: StateLayout, *, deadline_s: float = DEADLINE_S) -> bool:
     if link.answers():
         return False
     raise EngineUnavailable(_why(files, child, deadline_s), code="engine_unavailable")
+
+
+def _refuse_inside(files: StateLayout) -> None:
+    """Refuse to start an engine that would be a descendant of a keeper: it would end with the agent."""
+    run_id = place.own_run()
+    if run_id and "/" not in run_id and files.run(run_id).root.is_dir():
+        raise InsideAnAgent(
+            "no engine answers, and none is started from inside of an agent: it would end with it; wanted a terminal "
+            "outside: kt engine start",
+            code="inside_an_agent",
+        )
 
 
 def start(files: StateLayout) -> dict[str, Any]:

@@ -20,6 +20,11 @@ def caller() -> dict[str, str]:
     return dict(os.environ)
 
 
+def own_run() -> str | None:
+    """Return the Run that this process is inside of, by what its keeper gave it; None outside of any."""
+    return os.environ.get("KT_RUN") or None
+
+
 def layout(chosen: str | os.PathLike[str] | None = None) -> StateLayout:
     """Return the layout of a state directory: the one that was chosen, else the one that the environment names.
 

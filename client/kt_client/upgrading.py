@@ -34,6 +34,7 @@ def upgrade(files: StateLayout, *, timeout_s: float = HANDOVER_TIMEOUT_S) -> dic
     link = Link(files.engine_socket)
     if not link.answers():
         after = ignition.start(files)
+        _check_ledger(after)
         return _told(None, after, [])
     before = link.ask("GET", "/v1/engine")
     with _keepers_are_quiet(files):
@@ -42,10 +43,7 @@ def upgrade(files: StateLayout, *, timeout_s: float = HANDOVER_TIMEOUT_S) -> dic
             _wait_for_the_service(link)
         ignition.ensure(files)
     after = link.ask("GET", "/v1/engine")
-    if after.get("store") != "ok":
-        raise KtError(
-            f"the engine of version {after.get('version')} runs without its ledger: {after.get('store')}"
-        )
+    _check_ledger(after)
     return _told(before, after, notices)
 
 
@@ -58,17 +56,26 @@ def hint(seen: str) -> str | None:
     return f"the engine that runs is of version {seen}, this kt of {VERSION}: {remedy}"
 
 
+def _check_ledger(after: dict[str, Any]) -> None:
+    if after.get("store") != "ok":
+        raise KtError(
+            f"the engine of version {after.get('version')} runs without its ledger: {after.get('store')}",
+            code="ledger_unusable",
+        )
+
+
 def _hand_over(link: Link, files: StateLayout, before: dict[str, Any], timeout_s: float) -> list[str]:
     try:
         answer = link.ask(
             "POST", "/v1/engine/handover", body={"timeout_s": timeout_s}, timeout_s=timeout_s + END_TIMEOUT_S
         )
     except KtError as error:
-        if error.code != "no_such_call":
+        if error.code == "no_such_call":  # an engine from before there was a hand-over
+            answer = link.ask("POST", "/v1/engine/stop", body={"all": False})
+        elif error.code == "handing_over":  # somebody else upgrades: the end that both wait for is the same
+            answer = {}
+        else:
             raise
-        answer = link.ask(
-            "POST", "/v1/engine/stop", body={"all": False}
-        )  # an engine from before there was a hand-over
     ignition.wait_for_the_end(int(before["pid"]), files, within_s=END_TIMEOUT_S)
     return [str(notice) for notice in answer.get("notices", ())]
 

@@ -107,3 +107,29 @@ def test_an_older_kt_says_so_once_and_works(fleet: Any, later: dict[str, str]) -
     assert LATER in newer.stderr and VERSION in newer.stderr
     assert "Engine replaced" in upgraded.stdout and "replaces it" not in upgraded.stderr
     assert "use the newer kt" in older.stderr
+
+
+def test_a_gateway_that_alone_knows_a_key_stays_until_nobody_needs_it(
+    fleet: Any, provider: ProviderProcess, eventually: Any, later: dict[str, str]
+) -> None:
+    words = [sys.executable, str(AGENTS / "until_told.py"), "plain-json"]
+    key = {"PROVIDER_KEY": "sk-known-to-one-gateway"}
+    fleet.run("agent", "register", "asking", "--kind", "command", "--observe", "--", *words)
+    fleet.run("agent", "config", "set", "asking", "metering.upstream_base_url", f"{provider.url}/v1")
+    fleet.run("agent", "config", "set", "asking", "metering.upstream_api_key", "secret:PROVIDER_KEY", env=key)
+    fleet.run("agent", "start", "asking", env=key)
+    eventually(lambda: rounds(fleet) > 2, what="traffic before the upgrade")
+
+    told = json.loads(fleet.run("engine", "upgrade", "--json", env=later).stdout)
+    seen = rounds(fleet)
+    eventually(lambda: rounds(fleet) > seen + 5, what="traffic after the upgrade")
+    kept = gateway_version(fleet)
+    advice = json.loads(fleet.run("doctor", "--json", env=later, check=None).stdout)["findings"]
+    (fleet.state / "agents" / "asking" / "enough").write_text("")
+    ended = fleet.wait_state("asking", "stopped", "failed")
+    eventually(lambda: gateway_version(fleet) == LATER, what="the next gateway")
+
+    assert (LATER, VERSION) == (told["engine"]["version"], kept)
+    assert ("versions", "warn") in [(one["check"], one["level"]) for one in advice]
+    assert 0 == ended["exit"]["code"]
+    assert '"failed": []' in fleet.run("agent", "logs", "asking").stdout

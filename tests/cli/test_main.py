@@ -15,7 +15,7 @@ LEAVES = (
     [("agent", verb) for verb in main.AGENT_VERBS if verb != "config"]
     + [("agent", "config", verb) for verb in ("set", "get", "unset")]
     + [("engine", verb) for verb in main.ENGINE_VERBS]
-    + [("demo",), ("events",)]
+    + [("demo",), ("events",), ("doctor",), ("adapter", "validate")]
 )
 SLOW = (
     "pydantic",
@@ -47,12 +47,14 @@ def test_every_verb_teaches_by_example(kt: Any, words: tuple[str, ...]) -> None:
     assert max(map(len, done.out.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("words", [("agent",), ("engine",), ("agent", "config")], ids=" ".join)
+@pytest.mark.parametrize("words", [("agent",), ("engine",), ("adapter",), ("agent", "config")], ids=" ".join)
 def test_every_group_explains_itself(kt: Any, words: tuple[str, ...]) -> None:
     assert "Example" in kt(*words, "--help").out
 
 
-@pytest.mark.parametrize("words", [(), ("agent",), ("engine",), ("agent", "config")], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [(), ("agent",), ("engine",), ("adapter",), ("agent", "config")], ids=" ".join
+)
 def test_a_group_without_a_verb_prints_its_help(kt: Any, words: tuple[str, ...]) -> None:
     done = kt(*words)
 

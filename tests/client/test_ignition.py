@@ -105,3 +105,18 @@ def test_a_very_long_state_directory_works(kt: Any, tmp_path: Path) -> None:
     assert 0 == done.code, done.err
     assert Link(deep / "engine.sock").answers()
     assert 0 == kt("engine", "stop", "--all", env=here).code
+
+
+def test_an_agent_starts_no_engine_that_would_end_with_it(kt: Any) -> None:
+    (kt.state / "runs" / "the-run").mkdir(parents=True)
+    (kt.state / "ledger.db").touch()
+
+    inside = kt("agent", "list", env={"KT_RUN": "the-run"})
+    elsewhere = kt(
+        "agent", "list", env={"KT_RUN": "of-another-place", "KTESIO_STATE_DIR": str(kt.state / "own")}
+    )
+
+    assert (1, "") == (inside.code, inside.out)
+    assert "from inside of an agent" in inside.err
+    assert [] == engines(kt.state)
+    assert 0 == elsewhere.code

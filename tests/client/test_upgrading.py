@@ -1,6 +1,8 @@
+import contextlib
 import fcntl
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -11,7 +13,7 @@ import pytest
 
 from kt_client import upgrading
 from kt_client.blocking import Client
-from kt_client.errors import KtError
+from kt_client.errors import KtError, WrongState
 from kt_client.link import Link
 from kt_ledger.version import VERSION
 
@@ -124,3 +126,79 @@ def test_an_engine_without_a_hand_over_is_stopped_and_followed(script: Any, kt: 
     asked = [json.loads(head.partition(b"\r\n\r\n")[2] or b"{}") for head in script.heads]
     assert {"all": False} == asked[2]
     assert "0.0.1" == told["replaced"]["version"]
+
+
+def test_an_engine_older_than_its_ledger_says_so_and_still_stops_agents(client: Client) -> None:
+    client.register("bot", kind="command", command=[sys.executable, "-c", SLEEPS])
+    client.start("bot")
+    client.engine_stop()
+    known = schema_of(client, "from_the_future")
+
+    with pytest.raises(KtError, match="a later kt has written it"):
+        client.engine_upgrade()
+    with pytest.raises(KtError, match="a later kt has written it") as refused:
+        client.register("other", kind="mock")
+    stopped = client.stop("bot", timeout_s=5)
+    client.engine_stop()
+    schema_of(client, known)
+
+    assert 1 == refused.value.exit_code
+    assert "stopped" == stopped["state"]
+    assert ["bot"] == [entry["name"] for entry in client.list()["instances"]]
+
+
+def schema_of(client: Client, shall: str) -> str:
+    """Write a schema's revision into the ledger that nobody has open; return the one that was there."""
+    with contextlib.closing(sqlite3.connect(client.files.database)) as ledger, ledger:
+        [(known,)] = ledger.execute("SELECT version_num FROM alembic_version").fetchall()
+        ledger.execute("UPDATE alembic_version SET version_num = ?", (shall,))
+    return str(known)
+
+
+def test_a_long_order_keeps_its_engine_and_everybody_else_is_served_meanwhile(client: Client) -> None:
+    stubborn = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(600)"
+    client.register("bot", kind="command", command=[sys.executable, "-c", stubborn])
+    client.start("bot")
+    answers: list[Any] = []
+    stopping = threading.Thread(target=lambda: answers.append(client.stop("bot", timeout_s=3)))
+    stopping.start()
+    while client.show("bot")["instance"]["state"] != "stopping":
+        pass
+    upgrading_ = threading.Thread(target=lambda: answers.append(client.engine_upgrade()))
+    upgrading_.start()
+
+    served = 0
+    pid = client.engine_status()["pid"]
+    while stopping.is_alive():
+        served += client.engine_status()["pid"] == pid
+    with pytest.raises(WrongState):
+        client.stop("bot")
+    upgrading_.join(60)
+
+    stopped, upgraded = answers
+    assert served
+    assert ("stopped", True) == (stopped["state"], stopped["forced"])
+    assert (pid, []) == (upgraded["replaced"]["pid"], upgraded["notices"])
+
+
+def test_upgrades_at_once_are_one_upgrade(client: Client) -> None:
+    client.register("bot", kind="command", command=[sys.executable, "-c", SLEEPS])
+    client.start("bot")
+    told: list[Any] = []
+
+    def upgrade() -> None:
+        try:
+            told.append(client.engine_upgrade())
+        except KtError as error:
+            told.append(error)
+
+    threads = [threading.Thread(target=upgrade) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(90)
+
+    # One may have come when nobody answered any more, or asked an engine that ended over its question.
+    assert [one for one in told if isinstance(one, dict)]
+    assert {"engine_away", "engine_lost"} >= {one.code for one in told if isinstance(one, KtError)}
+    assert "running" == client.show("bot")["instance"]["state"]

@@ -39,6 +39,7 @@ from kt_supervisor.engine.hooks import Hooks
 from kt_supervisor.engine.journals import Journals
 from kt_supervisor.engine.listeners import Listeners
 from kt_supervisor.engine.parts import Parts
+from kt_supervisor.engine.problems import WRONG_STATE, Refused
 from kt_supervisor.engine.restarting import Guard, Restarting
 from kt_supervisor.engine.spawn import Spawner
 from kt_supervisor.engine.tasks import Tasks
@@ -51,6 +52,7 @@ OPEN_AGAIN_S = 1.0
 SWEEP_EVERY_S = 2.0
 DRAIN_TIMEOUT_S = 5.0
 HOOKS_MAY_FINISH_S = 3.0
+LAST_CALLS_S = 5.0
 
 
 class Engine:
@@ -162,14 +164,22 @@ class Engine:
             logger.error("cannot leave %s: %s", self._files.engine_stopped, error)
 
     async def hand_over(self, *, within_s: float) -> bool:
-        """Be found by nobody any more and finish what is under way; False where that takes longer than `within_s`.
+        """Finish the orders under way, be found by nobody any more, finish the rest; False where that takes too long.
 
         Agents, keepers and gateway stay as they are, and no marker is left: were nobody to follow, the keepers would
-        bring an engine back.
+        bring an engine back. Raises Refused where it is under way already.
         """
+        if self._handing_over:
+            raise Refused(
+                "got a second hand-over while one is under way, wanted one; wait for it",
+                code="handing_over",
+                exit_code=WRONG_STATE,
+            )
         self._handing_over = True
+        ordered = await self._control.finish_orders(within_s=within_s, leaving=1)
         self._files.engine_socket.unlink(missing_ok=True)
-        return await self._control.finish(within_s=within_s, leaving=1)
+        # Within what a command waits for an engine that it believes to be starting.
+        return await self._control.finish(within_s=LAST_CALLS_S, leaving=1) and ordered
 
     def end(self) -> None:
         """Have the engine end."""

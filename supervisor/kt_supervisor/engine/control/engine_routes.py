@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from aiohttp import web
 
 from kt_ledger.version import VERSION
+from kt_supervisor.engine import environment
 from kt_supervisor.engine.control import requests
 
 HANDOVER_TIMEOUT_S = 60.0
@@ -62,6 +63,11 @@ class EngineRoutes:
         everything = bool((await requests.body(request)).get("all"))
         await asyncio.to_thread(self._host.mark_stopped)
         notices = await self._host.end_everything() if everything else []
+        if manager := environment.service():
+            notices.append(
+                f"{manager} starts it again: it is a service; `kt engine uninstall` takes that away, and its own "
+                f"commands stop it for now"
+            )
         answer = requests.answer({"stopped": True, "all": everything, "notices": notices})
         await answer.prepare(request)
         await answer.write_eof()

@@ -48,6 +48,7 @@ class Control:
         self._judge = judge
         self._runner: web.AppRunner | None = None
         self._under_way = 0
+        self._orders = 0
 
     async def start(self, endpoint: socket.socket) -> None:
         """Serve on a bound Unix socket."""
@@ -64,20 +65,21 @@ class Control:
         assert self._runner is not None
         await web.SockSite(self._runner, endpoint).start()
 
+    async def finish_orders(self, *, within_s: float, leaving: int) -> bool:
+        """Return once no call that changes something is under way but `leaving` of them; False after `within_s`.
+
+        Everybody is still served meanwhile, new orders included: a stop may take half a minute, and nobody else should
+        find no engine for as long.
+        """
+        return await _quiet(lambda: self._orders <= leaving, within_s=within_s, looks=1)
+
     async def finish(self, *, within_s: float, leaving: int) -> bool:
         """Return once no call is under way but `leaving` of them; False where some are after `within_s`.
 
         Call it once nobody can find the socket any more. Whoever connected before that is still heard: the queue is
         emptied, and a caller that has connected is given a moment to say what it wants.
         """
-        ends_s = asyncio.get_running_loop().time() + within_s
-        quiet = 0
-        while quiet < QUIET_LOOKS:
-            await asyncio.sleep(LOOK_S)
-            if asyncio.get_running_loop().time() > ends_s:
-                return False
-            quiet = quiet + 1 if self._under_way <= leaving else 0
-        return True
+        return await _quiet(lambda: self._under_way <= leaving, within_s=within_s, looks=QUIET_LOOKS)
 
     async def stop(self) -> None:
         """Close the socket and what is open on it."""
@@ -99,6 +101,7 @@ class Control:
         if endpoint is None or not unix_socket.peer_is(endpoint, self._uid):
             return _answer(problems.Problem(403, "not_ours", 1, "this socket answers its owner only"))
         self._under_way += 1
+        self._orders += request.method != "GET"
         try:
             if refused := await self._judge.refusal(request, endpoint):
                 return _answer(refused)
@@ -115,6 +118,18 @@ class Control:
             return _answer(problem)
         finally:
             self._under_way -= 0 if STREAMS in request else 1
+            self._orders -= request.method != "GET"
+
+
+async def _quiet(is_quiet: Callable[[], bool], *, within_s: float, looks: int) -> bool:
+    ends_s = asyncio.get_running_loop().time() + within_s
+    seen = 0
+    while seen < looks:
+        await asyncio.sleep(LOOK_S)
+        if asyncio.get_running_loop().time() > ends_s:
+            return False
+        seen = seen + 1 if is_quiet() else 0
+    return True
 
 
 def _answer(problem: problems.Problem) -> web.Response:
