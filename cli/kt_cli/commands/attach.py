@@ -1,5 +1,6 @@
 """`kt agent attach`: an agent's output as it comes, and lines to it, until you leave or it ends."""
 
+import contextlib
 import re
 
 import click
@@ -69,12 +70,14 @@ def attach(name: str, *, tail: int, key: bytes) -> None:
 
 def _ended(name: str) -> str:
     """Return what became of the agent; the stream alone cannot say. Raises Failure where nobody can."""
-    try:
+    state = None
+    with contextlib.suppress(EngineAway, Failure):  # whatever it is, the stream broke off
         state = session.ask_present("GET", f"/v1/agents/{name}")["instance"]["state"]
-    except EngineAway as away:
+    if state in (None, "running", "paused"):
         raise Failure(
-            f"the engine went away, the agent need not have: attach again: kt agent attach {name}",
+            f"the stream broke off, the agent need not have ended: its engine went away, or it was started anew; "
+            f"attach again: kt agent attach {name}",
             exit_code=exit_codes.FAILED,
             code=ENGINE_LOST,
-        ) from away
-    return f"kt: {name} no longer runs as it did: its state is {state}."
+        )
+    return f"kt: {name} has ended: its state is {state}."

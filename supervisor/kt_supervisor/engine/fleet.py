@@ -9,27 +9,23 @@ from typing import Any
 
 from kt_ledger import ids
 from kt_ledger.layout import RunLayout
-from kt_ledger.records import InstanceRow, NoteCounts, RunRow, State
+from kt_ledger.records import InstanceRow, NoteCounts, RunRow
 from kt_ledger.store import Store
 from kt_manifest import capability, config_file, names, options, settings
 from kt_manifest.snapshot import Adapter
 from kt_supervisor.engine import (
-    adoption,
+    apart,
     current_settings,
     launching,
     restart_policy,
     restart_view,
-    run_logs,
-    state_dir,
     views,
 )
-from kt_supervisor.engine.current_run import CONFIRM_S
 from kt_supervisor.engine.gateway_client import GatewayAway, ListenerRefused
 from kt_supervisor.engine.instance import Instance
-from kt_supervisor.engine.keeper_link import KeeperGone, KeeperLink
 from kt_supervisor.engine.lifecycle import InvalidTransition
 from kt_supervisor.engine.parts import Parts
-from kt_supervisor.engine.problems import USAGE, WRONG_STATE, NoSuchAgent, Refused, StopUnconfirmed
+from kt_supervisor.engine.problems import USAGE, WRONG_STATE, NoSuchAgent, Refused
 from kt_supervisor.engine.views import Known
 
 logger = logging.getLogger(__name__)
@@ -217,6 +213,16 @@ class Fleet:
         )
         return replace(known, upstream=shown, key_missing=key_lost)
 
+    def runs_under_way(self) -> list[RunLayout]:
+        """Return the Runs of which something may live; without the ledger, those that nobody saw end."""
+        if self._parts.writer.trouble is not None:
+            return apart.live_runs(self._parts.files)
+        return [instance.current.files for instance in self._instances.values() if instance.current]
+
+    async def stop_apart(self, name: str, *, timeout_s: float) -> dict[str, Any]:
+        """Stop an agent while the ledger is away (`apart.stop`)."""
+        return await apart.stop(self._parts, name, timeout_s=timeout_s)
+
     async def stop_all(self) -> list[str]:
         """Stop everything that runs, all at once; return what could not be stopped, in words.
 
@@ -225,72 +231,17 @@ class Fleet:
         """
         self._ending = True
         if self._parts.writer.trouble is not None:
-            live_names = {
-                str(name) for run in self._live_runs() if (name := (run_logs.owner(run) or {}).get("name"))
-            }
-            work = [
-                self.stop_without_ledger(name, timeout_s=STOP_ALL_TIMEOUT_S) for name in sorted(live_names)
-            ]
-            answers = await asyncio.gather(*work, return_exceptions=True)
-            return [str(answer) for answer in answers if isinstance(answer, Exception)]
+            return await apart.stop_all(self._parts, apart_from=frozenset(), timeout_s=STOP_ALL_TIMEOUT_S)
         live = [i for i in self._instances.values() if i.is_busy]
         results = await asyncio.gather(
             *(i.stop(timeout_s=STOP_ALL_TIMEOUT_S) for i in live), return_exceptions=True
         )
         failed = [result for result in results if isinstance(result, Exception)]
         troubles = [str(error) for error in failed if not isinstance(error, InvalidTransition)]
-        return troubles + await self._stop_unknown()
-
-    async def _stop_unknown(self) -> list[str]:
         known = await self._parts.writer.do(lambda store: {run.id for run in store.unended_runs()})
-        names_of = {
-            str((run_logs.owner(run) or {}).get("name"))
-            for run in await asyncio.to_thread(self._live_runs)
-            if run.root.name not in known and state_dir.is_held(run.lock)
-        }
-        work = [self.stop_without_ledger(name, timeout_s=STOP_ALL_TIMEOUT_S) for name in sorted(names_of)]
-        answers = await asyncio.gather(*work, return_exceptions=True)
-        return [str(answer) for answer in answers if isinstance(answer, Exception)]
-
-    async def stop_without_ledger(self, name: str, *, timeout_s: float) -> dict[str, Any]:
-        """Stop an agent through its keeper alone, while the ledger is away; it is kept once that is back.
-
-        Raises:
-            NoSuchAgent: nothing of that name runs, as far as can be seen without the ledger.
-            StopUnconfirmed: it does not end.
-        """
-        names.check(name)
-        clock = asyncio.get_running_loop()
-        for run in await asyncio.to_thread(self._live_runs):
-            if (run_logs.owner(run) or {}).get("name") != name:
-                continue
-            try:
-                link = await KeeperLink.connect(run.socket, within_s=1.0)
-            except KeeperGone:
-                continue
-            self._parts.tasks.start(f"stop {name}", link.follow())
-            ends_s = clock.time() + timeout_s + CONFIRM_S
-            try:
-                await link.ask("stop", timeout_s=timeout_s)
-                while adoption.read_json(run.exit) is None:
-                    if clock.time() > ends_s:
-                        raise StopUnconfirmed(name, "(its keeper still waits)")
-                    await asyncio.sleep(0.05)  # its own connection ends with the keeper, not with the agent
-            finally:
-                link.close()
-            forced = bool((adoption.read_json(run.exit) or {}).get("forced"))
-            return {"name": name, "state": str(State.STOPPED), "forced": forced}
-        raise NoSuchAgent(name)
-
-    def runs_under_way(self) -> list[RunLayout]:
-        """Return the Runs of which something may live; without the ledger, those that nobody saw end."""
-        if self._parts.writer.trouble is not None:
-            return self._live_runs()
-        return [instance.current.files for instance in self._instances.values() if instance.current]
-
-    def _live_runs(self) -> list[RunLayout]:
-        folders = self._parts.files.runs.iterdir() if self._parts.files.runs.is_dir() else ()
-        return [run for folder in folders if not (run := RunLayout(folder)).exit.exists()]
+        return troubles + await apart.stop_all(
+            self._parts, apart_from=frozenset(known), timeout_s=STOP_ALL_TIMEOUT_S
+        )
 
 
 @lru_cache(maxsize=1024)

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import contextlib
 import datetime
+import functools
 import json
 from collections.abc import AsyncIterator, Iterator
 from itertools import islice
@@ -12,7 +13,7 @@ from typing import Any
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import LIVE_STATES, InstanceRow, RunRow, TransitionRow
 from kt_ledger.store import Store
-from kt_supervisor.engine import run_logs, views
+from kt_supervisor.engine import run_logs
 from kt_supervisor.engine.instance import Instance
 from kt_supervisor.engine.output import beginning
 from kt_supervisor.engine.output.beginning import Log, Query
@@ -22,6 +23,10 @@ from kt_supervisor.engine.run_logs import KnownRun
 from kt_supervisor.engine.writer import Writer
 
 BATCH = 500
+NANOSECONDS = 1_000_000_000
+ENCODE = json.JSONEncoder(ensure_ascii=False).encode
+"""Made once: `json.dumps` makes an encoder a call unless everything is as it prefers."""
+
 LOOK_EVERY_S = 0.3
 
 
@@ -101,28 +106,32 @@ class Following:
     def _encoded(self, shown: Shown) -> bytes:
         line = shown.line
         facts: dict[str, Any] = {"schema_version": 1, "instance": self._instance.name, "stream": shown.stream}
-        facts |= {"at": views.moment(line.at_ns), "text": shown.text, "at_exact": exact(line.at_ns)}
-        facts |= {"run": shown.run.id if shown.run else None, "position": str(shown.position)}
+        second = _second(line.at_ns // NANOSECONDS)
+        text = shown.text
+        facts["at"] = f"{second}Z"
+        facts["text"] = text
+        facts["at_exact"] = f"{second}.{line.at_ns % NANOSECONDS:09d}Z"
+        facts["run"] = shown.run.id if shown.run else None
+        facts["position"] = str(shown.position)
         if line.part:
             facts["part"] = True
         if line.unfinished:
             facts["unfinished"] = True
         if line.gap is not None:
             facts["gap"] = {"missed_bytes": line.gap.missed_bytes, "runs": line.gap.runs}
-        elif "\ufffd" in shown.text and shown.text.encode() != line.data.removesuffix(b"\r"):
+        elif "\ufffd" in text and text.encode() != line.data.removesuffix(b"\r"):
             facts["bytes"] = base64.b64encode(line.data).decode()
-        return json.dumps(facts, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        return ENCODE(facts).encode("utf-8", "replace") + b"\n"
 
 
 def _some(lines: Iterator[Shown]) -> list[Shown]:
     return list(islice(lines, BATCH))
 
 
-def exact(at_ns: int) -> str:
-    """Return a wall-clock time as RFC 3339 in UTC, with nanoseconds."""
-    seconds, fraction = divmod(at_ns, 1_000_000_000)
-    moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{moment}.{fraction:09d}Z"
+@functools.lru_cache(maxsize=64)
+def _second(seconds: int) -> str:
+    """Return a wall-clock second as RFC 3339 in UTC, without the Z: most lines share theirs with the one before."""
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def _read(

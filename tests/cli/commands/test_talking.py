@@ -270,3 +270,15 @@ def test_a_send_of_nothing_is_wrong_use(kt: Any, words: tuple[str, ...]) -> None
 @pytest.mark.parametrize("key", ["ctrl-c", "x", "ctrl-1", "", "ctrl-["])
 def test_a_key_that_cannot_leave_is_refused(kt: Any, key: str) -> None:
     assert 2 == kt("agent", "attach", "bot", "--detach-key", key).code
+
+
+def test_an_attachment_whose_engine_is_killed_says_so_and_leaves_the_agent(bot: Any, screen: Any) -> None:
+    terminal = screen("agent", "attach", "bot")
+    terminal.wait_for(b"up\r\n")
+    pid = int(bot("engine", "status", "--json").out.partition('"pid": ')[2].partition(",")[0])
+
+    os.kill(pid, signal.SIGKILL)
+
+    assert 1 == terminal.end()
+    assert b"attach again" in terminal.seen
+    assert "running" in bot("agent", "show", "bot").out

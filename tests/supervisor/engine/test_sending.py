@@ -12,7 +12,7 @@ import pytest
 from kt_cli.failure import Failure
 from kt_manifest import kinds
 
-READS = "import sys\nprint('up', flush=True)\nfor line in sys.stdin:\n    "
+READS = "import sys, time\nprint('up', flush=True)\nfor line in sys.stdin:\n    "
 ECHO = READS + "print('got', repr(line), flush=True)"
 DEAF = "import time\nprint('up', flush=True)\ntime.sleep(600)"
 
@@ -205,3 +205,27 @@ def test_a_declared_address_where_nobody_listens_is_told(talk: Any) -> None:
 
     assert 1 == refused.exit_code
     assert "127.0.0.1:9" in str(refused)
+
+
+def test_an_input_that_is_ended_is_read_to_its_end_and_takes_no_more(talk: Any) -> None:
+    house = talk(
+        READS
+        + "print('got', line.strip(), flush=True)\nprint('got the end', flush=True)\nwhile 1: time.sleep(9)"
+    )
+    send(house, "last")
+
+    try:
+        answer = house.ask("POST", "/v1/agents/bot/eof")
+    except Failure as refused:
+        assert (5, True) == (
+            refused.exit_code,
+            "op: got 'eof'" in str(refused),
+        )  # a keeper of an older version
+        return
+
+    assert "closed" == answer["input"]
+    house.until(lambda: heard(house) == ["last", "the end"], "the agent has read the end")
+    assert 4 == house.refusal("POST", "/v1/agents/bot/send", {"text": "x"}).exit_code
+    house.kill_engine()
+    house.wait_for_engine()
+    assert 4 == house.refusal("POST", "/v1/agents/bot/send", {"text": "x"}).exit_code

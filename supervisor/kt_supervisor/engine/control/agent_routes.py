@@ -54,6 +54,6 @@ class AgentRoutes:
             await self._host.ready()
             return requests.answer(await self._fleet.instance(name).stop(timeout_s=timeout_s))
         except StoreUnavailable as away:
-            answer = await self._fleet.stop_without_ledger(name, timeout_s=timeout_s)
+            answer = await self._fleet.stop_apart(name, timeout_s=timeout_s)
             notice = f"stopped; the ledger learns of it later: {away}"
             return requests.answer({**answer, "notices": [notice]})

@@ -75,9 +75,11 @@ class Reading:
             remark = next(engine, None)
 
     def _move(self, run: KnownRun, line: Line) -> None:
-        position = replace(self.position, run=run.number)
-        is_out = line.stream == "out"
-        self.position = replace(position, out=line.place) if is_out else replace(position, err=line.place)
+        at = self.position  # built anew, not by `replace`: that costs more than the rest of a line
+        if line.stream == "out":
+            self.position = Position(run.number, line.place, at.err, at.transitions)
+        else:
+            self.position = Position(run.number, at.out, line.place, at.transitions)
 
     def _remarks(self, transitions: Sequence[TransitionRow]) -> list[Line]:
         if ENGINE not in self._streams:

@@ -49,6 +49,7 @@ else:
 
 def asked_from_inside(house: Any, calls: list[list[str]], way: str = "itself") -> tuple[list[int], str]:
     house.register("bot", ASKS)
+    house.set("bot", "env.inherit", "@default SOCK ASK WAY SELF")
     house.start("bot", SOCK=str(house.files.engine_socket), ASK=json.dumps(calls), WAY=way, SELF=ASKS)
 
     def said() -> Any:
