@@ -182,8 +182,8 @@ def test_a_version_is_strict_semver(text: str, is_one: bool) -> None:
         ("capabilities", '[capabilities]\npause = "guaranteed"\n', "[capabilities.pause]", "wanted a table"),
         ("more", "[kt]\nx = 1\n", "[kt]", "wanted only"),
         ("more", "[kt.send]\n", "[kt.send]", "no url"),
-        ("more", "[kt.send]\nurl = 3\n", "[kt]", "url = 3"),
-        ("more", '[kt.send]\nurl = "http://127.0.0.1:1/"\nmethod = "PUT"\n', "[kt]", "the unknown key"),
+        ("more", "[kt.send]\nurl = 3\n", "[kt.send]", "url = 3"),
+        ("more", '[kt.send]\nurl = "http://127.0.0.1:1/"\nmethod = "PUT"\n', "[kt.send]", "the unknown key"),
         *(
             ("more", f'[kt.send]\nurl = "{url}"\n', "[kt.send]", "an http URL of this machine")
             for url in (

@@ -190,6 +190,7 @@ def test_a_follower_gets_each_event_once_over_killed_engines(own_house: Any) -> 
     house = own_house
     house.register("bot", SLEEPS)
     house.register("crash", FAILS)
+    house.set("crash", "restart.policy", "never")
     follower = subprocess.Popen(
         [sys.executable, "-m", "kt_cli.main", "events", "--follow", "--after", "0", "--json"],
         stdout=subprocess.PIPE,
