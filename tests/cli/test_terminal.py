@@ -35,3 +35,16 @@ def test_output_that_is_no_terminal_gets_no_colour() -> None:
 
 def test_a_lone_surrogate_is_written_out() -> None:
     assert "a\\udcff" == terminal.visible("a\udcff")
+
+
+def test_a_stream_keeps_its_lines_and_colours_and_an_escape_that_is_cut_waits() -> None:
+    whole = "a\x1b[2Jb\r\n\x1b[31mred\x1b[0m\rover\x07\n"
+    shown, held = [], ""
+
+    for char in whole:
+        text, held = terminal.split_escape(held + char)
+        shown.append(terminal.stream(text, colour=True))
+
+    assert ("ab\r\n\x1b[31mred\x1b[0m\rover\n", "") == ("".join(shown), held)
+    assert ("x", "\x1b[3") == terminal.split_escape("x\x1b[3")
+    assert ("\x1b]" + "y" * 5000, "") == terminal.split_escape("\x1b]" + "y" * 5000)
