@@ -8,7 +8,7 @@ from kt_ledger.clock import Clock
 from kt_ledger.layout import StateLayout
 from kt_supervisor.doctor import machine, network, processes, state
 from kt_supervisor.doctor.finding import Finding, warn
-from kt_supervisor.engine import ports
+from kt_supervisor.engine.gateway import ports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

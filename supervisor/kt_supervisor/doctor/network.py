@@ -5,7 +5,7 @@ from itertools import islice
 from pathlib import Path
 
 from kt_supervisor.doctor.finding import Finding, bad, ok, warn
-from kt_supervisor.engine import ports
+from kt_supervisor.engine.gateway import ports
 
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 LISTENING = "0A"  # TCP_LISTEN (include/net/tcp_states.h)

@@ -7,7 +7,7 @@ from typing import Any
 from kt_ledger.layout import RunLayout, StateLayout
 from kt_ledger.version import VERSION
 from kt_supervisor.doctor.finding import Finding, bad, ok, warn
-from kt_supervisor.engine import adoption
+from kt_supervisor.engine.run import adoption
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kt_ledger.layout import RunLayout, StateLayout
-from kt_supervisor.engine import adoption
+from kt_supervisor.engine.run import adoption
 from kt_supervisor.keeper import proctree
 
 DEEPEST = 512

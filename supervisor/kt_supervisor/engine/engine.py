@@ -21,7 +21,7 @@ from kt_ledger.messages import Status
 from kt_ledger.records import LIVE_STATES
 from kt_ledger.store import StoreUnavailable
 from kt_ledger.version import VERSION
-from kt_supervisor.engine import environment, state_dir, views
+from kt_supervisor.engine import environment, state_dir
 from kt_supervisor.engine.control.agent_routes import AgentRoutes
 from kt_supervisor.engine.control.configuration_routes import ConfigurationRoutes
 from kt_supervisor.engine.control.engine_routes import EngineRoutes
@@ -33,16 +33,17 @@ from kt_supervisor.engine.control.log_routes import LogRoutes
 from kt_supervisor.engine.control.machine_routes import MachineRoutes
 from kt_supervisor.engine.control.memory_routes import MemoryRoutes
 from kt_supervisor.engine.control.server import Control, Group
-from kt_supervisor.engine.fleet import Fleet
-from kt_supervisor.engine.gateway_link import GatewayLink
-from kt_supervisor.engine.hooks import Hooks
-from kt_supervisor.engine.journals import Journals
-from kt_supervisor.engine.listeners import Listeners
+from kt_supervisor.engine.gateway.journals import Journals
+from kt_supervisor.engine.gateway.link import GatewayLink
+from kt_supervisor.engine.gateway.listeners import Listeners
+from kt_supervisor.engine.instance.fleet import Fleet
+from kt_supervisor.engine.instance.restarting import Guard, Restarting
 from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.problems import WRONG_STATE, Refused
-from kt_supervisor.engine.restarting import Guard, Restarting
 from kt_supervisor.engine.spawn import Spawner
 from kt_supervisor.engine.tasks import Tasks
+from kt_supervisor.engine.telling import views
+from kt_supervisor.engine.telling.hooks import Hooks
 from kt_supervisor.engine.writer import Writer
 from kt_supervisor.keeper import proctree, system
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from kt_ledger.clock import Clock
 from kt_ledger.layout import StateLayout
-from kt_supervisor.engine.journals import Journals
-from kt_supervisor.engine.listeners import Listeners
-from kt_supervisor.engine.restarting import Restarting
+from kt_supervisor.engine.gateway.journals import Journals
+from kt_supervisor.engine.gateway.listeners import Listeners
+from kt_supervisor.engine.instance.restarting import Restarting
 from kt_supervisor.engine.spawn import Spawner
 from kt_supervisor.engine.tasks import Tasks
 from kt_supervisor.engine.writer import Writer

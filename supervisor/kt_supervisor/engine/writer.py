@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from kt_ledger.clock import Clock
 from kt_ledger.store import Store, StoreUnavailable
-from kt_supervisor.engine.bell import Bell
+from kt_supervisor.engine.telling.bell import Bell
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from aiohttp import web
 from kt_ledger.store import StoreUnavailable
 from kt_supervisor.engine.control import requests
 from kt_supervisor.engine.control.engine_routes import Host
-from kt_supervisor.engine.fleet import Fleet
+from kt_supervisor.engine.instance.fleet import Fleet
 
 
 class AgentRoutes:

@@ -6,10 +6,10 @@ from typing import Any
 from aiohttp import web
 
 from kt_ledger.event_documents import CONFIGURATION
-from kt_supervisor.engine import configuration
 from kt_supervisor.engine.control import requests
 from kt_supervisor.engine.control.engine_routes import Host
-from kt_supervisor.engine.fleet import Fleet
+from kt_supervisor.engine.instance import configuration
+from kt_supervisor.engine.instance.fleet import Fleet
 from kt_supervisor.engine.parts import Parts
 
 

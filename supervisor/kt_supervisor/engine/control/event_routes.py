@@ -2,12 +2,12 @@
 
 from aiohttp import web
 
-from kt_supervisor.engine import events
 from kt_supervisor.engine.control import requests, streams
 from kt_supervisor.engine.control.engine_routes import Host
-from kt_supervisor.engine.events import Wanted
-from kt_supervisor.engine.fleet import Fleet
+from kt_supervisor.engine.instance.fleet import Fleet
 from kt_supervisor.engine.parts import Parts
+from kt_supervisor.engine.telling import events
+from kt_supervisor.engine.telling.events import Wanted
 
 LATEST = 100
 MOST = 1_000_000

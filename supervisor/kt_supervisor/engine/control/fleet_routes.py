@@ -4,14 +4,14 @@ import asyncio
 
 from aiohttp import web
 
-from kt_supervisor.engine import exchange_view, views
 from kt_supervisor.engine.control import registration, requests, streams
 from kt_supervisor.engine.control.engine_routes import Host
-from kt_supervisor.engine.fleet import Fleet
-from kt_supervisor.engine.following_calls import FollowingCalls, latest_calls
-from kt_supervisor.engine.instance import Instance
-from kt_supervisor.engine.machine_view import MachineView
+from kt_supervisor.engine.instance.fleet import Fleet
+from kt_supervisor.engine.instance.instance import Instance
 from kt_supervisor.engine.parts import Parts
+from kt_supervisor.engine.telling import exchange_view, views
+from kt_supervisor.engine.telling.following_calls import FollowingCalls, latest_calls
+from kt_supervisor.engine.telling.machine_view import MachineView
 
 EXCHANGES = 100
 MOST_EXCHANGES = 100_000

@@ -14,7 +14,7 @@ from kt_ledger import unix_socket
 from kt_ledger.layout import RunLayout, StateLayout
 from kt_ledger.store import StoreUnavailable
 from kt_supervisor.engine import callers
-from kt_supervisor.engine.fleet import Fleet
+from kt_supervisor.engine.instance.fleet import Fleet
 from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.problems import FAILED, Problem
 

@@ -2,11 +2,11 @@
 
 from aiohttp import web
 
-from kt_supervisor.engine import sending
-from kt_supervisor.engine.attaching import Attachment, Lines
 from kt_supervisor.engine.control import requests
 from kt_supervisor.engine.control.engine_routes import Host
-from kt_supervisor.engine.fleet import Fleet
+from kt_supervisor.engine.instance.fleet import Fleet
+from kt_supervisor.engine.output import sending
+from kt_supervisor.engine.output.attaching import Attachment, Lines
 from kt_supervisor.engine.parts import Parts
 
 PROTOCOL = "kt-attach"

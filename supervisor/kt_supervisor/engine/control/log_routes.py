@@ -4,9 +4,9 @@ from aiohttp import web
 
 from kt_supervisor.engine.control import requests
 from kt_supervisor.engine.control.engine_routes import Host
-from kt_supervisor.engine.fleet import Fleet
-from kt_supervisor.engine.following import Following
+from kt_supervisor.engine.instance.fleet import Fleet
 from kt_supervisor.engine.output.beginning import Query
+from kt_supervisor.engine.output.following import Following
 from kt_supervisor.engine.output.positions import Position
 from kt_supervisor.engine.output.reading import EVERYTHING
 from kt_supervisor.engine.parts import Parts

@@ -10,8 +10,8 @@ from kt_ledger.store import StoreUnavailable
 from kt_supervisor.doctor import examination, finding, machine
 from kt_supervisor.doctor.examination import Inside
 from kt_supervisor.engine.control.engine_routes import Host
-from kt_supervisor.engine.fleet import Fleet
-from kt_supervisor.engine.gateway_client import GatewayAway
+from kt_supervisor.engine.gateway.client import GatewayAway
+from kt_supervisor.engine.instance.fleet import Fleet
 from kt_supervisor.engine.parts import Parts
 
 

@@ -4,8 +4,8 @@ from aiohttp import web
 
 from kt_supervisor.engine.control import requests
 from kt_supervisor.engine.control.engine_routes import Host
-from kt_supervisor.engine.fleet import Fleet
-from kt_supervisor.engine.memory import Memories
+from kt_supervisor.engine.instance.fleet import Fleet
+from kt_supervisor.engine.instance.memory import Memories
 from kt_supervisor.engine.parts import Parts
 
 

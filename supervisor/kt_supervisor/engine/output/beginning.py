@@ -8,8 +8,8 @@ from kt_ledger.records import TransitionRow
 from kt_supervisor.engine.output import seeking
 from kt_supervisor.engine.output.positions import BEGINNING, Place, Position
 from kt_supervisor.engine.output.reading import ENGINE, EVERYTHING, Reading
+from kt_supervisor.engine.output.run_logs import STREAMS, KnownRun
 from kt_supervisor.engine.output.segments import Segments
-from kt_supervisor.engine.run_logs import STREAMS, KnownRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

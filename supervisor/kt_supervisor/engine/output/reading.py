@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from kt_ledger.records import TransitionRow
 from kt_supervisor.engine.output.cursor import Cursor, Gap, Line
 from kt_supervisor.engine.output.positions import BEGINNING, Position
+from kt_supervisor.engine.output.run_logs import STREAMS, KnownRun
 from kt_supervisor.engine.output.segments import Segments, earlier_bytes
-from kt_supervisor.engine.run_logs import STREAMS, KnownRun
 
 ENGINE = "engine"
 NAMES = {"out": "agent-out", "err": "agent-err", ENGINE: ENGINE}

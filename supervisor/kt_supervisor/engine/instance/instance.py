@@ -1,0 +1,285 @@
+"""One agent instance: its verbs, one after another.
+
+Law: everything that changes the instance happens under its own lock; two instances never wait for each other.
+"""
+
+import asyncio
+import logging
+import shutil
+from collections.abc import Coroutine, Mapping
+from dataclasses import replace
+from typing import Any
+
+from kt_ledger.records import LIVE_STATES, InstanceRow, RunRow, State
+from kt_manifest.operation import Command
+from kt_manifest.snapshot import Adapter
+from kt_supervisor.engine.gateway.client import GatewayAway, ListenerRefused
+from kt_supervisor.engine.instance import lifecycle
+from kt_supervisor.engine.instance.failed_start import LaunchFailed
+from kt_supervisor.engine.instance.lifecycle import Event
+from kt_supervisor.engine.instance.pausing import Pausing
+from kt_supervisor.engine.instance.restart_policy import History
+from kt_supervisor.engine.instance.starting import Starting
+from kt_supervisor.engine.instance.supervision import Resumed, Supervision
+from kt_supervisor.engine.output import run_logs
+from kt_supervisor.engine.parts import Parts
+from kt_supervisor.engine.problems import WRONG_STATE, Refused, StopUnconfirmed
+from kt_supervisor.engine.run import adoption, launching, run_environment
+from kt_supervisor.engine.run.current_run import CurrentRun
+from kt_supervisor.engine.run.ending import Exit
+
+logger = logging.getLogger(__name__)
+
+STOP_AGAIN_S = 30.0
+REMOVAL_WINDOW_S = 30.0
+"""What a removal with --force leaves an agent to end by itself."""
+
+
+class Instance:
+    """One registration. `news` is set whenever something happened that a follower of its logs should look at."""
+
+    def __init__(self, parts: Parts, row: InstanceRow) -> None:
+        self.id = row.id
+        self.name = row.name
+        self.removed = False
+        self._parts = parts
+        resumed = Resumed(
+            start=self._go_on_starting,
+            stop=lambda: self.stop(timeout_s=STOP_AGAIN_S),
+            pause=self._go_on_pausing,
+            restart=self._come_back,
+        )
+        self._life = Supervision(parts, row, resumed=resumed)
+        self._starting = Starting(parts, self._life)
+        self._pausing = Pausing(parts, self._life)
+        self.lock = self._life.lock
+        self.news = self._life.news
+
+    @property
+    def current(self) -> CurrentRun | None:
+        """The Run under way."""
+        return self._life.current
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a Run is under way, a restart is due, or a verb is being done that may begin one."""
+        waits = self._parts.restarting.is_waiting(self.id)
+        return self.current is not None or waits or self.lock.locked()
+
+    @property
+    def trouble(self) -> str | None:
+        """Why what is known of the Run cannot be verified now, and what to do."""
+        return self._life.trouble
+
+    async def row(self) -> InstanceRow:
+        """Return what the ledger knows. Raises NoSuchAgent where it was removed meanwhile."""
+        return await self._life.row()
+
+    def watch(self) -> Coroutine[Any, Any, None]:
+        """Return the work that settles the Run under way once it has ended."""
+        assert self.current is not None
+        return self._life.watch(self.current)
+
+    # -- verbs -------------------------------------------------------------------------------------------------
+    async def start(self, environment: Mapping[str, str]) -> dict[str, Any]:
+        """Start it with its caller's environment; return once it is ready.
+
+        Raises:
+            InvalidTransition, LaunchFailed, and everything that `launching.plan` raises (nothing has changed then).
+        """
+        async with self.lock:
+            return await self._start(await self._life.row(), environment)
+
+    async def stop(self, *, timeout_s: float) -> dict[str, Any]:
+        """Stop it and everything that it started; where a restart is due, that one does not come.
+
+        Raises:
+            InvalidTransition. StopUnconfirmed: something of it does not end; it stays `stopping`.
+        """
+        self._starting.interrupt()
+        async with self.lock:
+            return await self._stop(await self._life.row(), timeout_s)
+
+    async def restart(self, environment: Mapping[str, str], *, timeout_s: float) -> dict[str, Any]:
+        """Stop it where it runs, then start it; what the start needs is judged before anything is stopped.
+
+        Raises:
+            What `stop` and `start` raise.
+        """
+        self._starting.interrupt()
+        async with self.lock:
+            row = await self._life.row()
+            lifecycle.step(self.name, state=row.state, event=Event.RESTART)
+            await self._starting.plan(row, environment)
+            if row.state in LIVE_STATES:
+                await self._stop(row, timeout_s)
+                row = await self._life.row()
+            return await self._start(row, environment)
+
+    async def pause(self) -> dict[str, Any]:
+        """Hold its calls and, where its adapter promises that, freeze it. Raises InvalidTransition, Refused."""
+        async with self.lock:
+            return await self._pausing.pause(await self._life.row())
+
+    async def resume(self) -> dict[str, Any]:
+        """Let it go on. Raises InvalidTransition."""
+        async with self.lock:
+            return await self._pausing.resume(await self._life.row())
+
+    async def remove(self, *, delete: bool, force: bool) -> dict[str, Any]:
+        """Free the name; the ledger keeps what was used. Raises Refused where it runs and is not forced."""
+        if force:
+            self._starting.interrupt()
+        async with self.lock:
+            row = await self._life.row()
+            if row.state in LIVE_STATES:
+                if not force:
+                    raise Refused(
+                        f"cannot remove {self.name}: got state {row.state}, wanted one that does not run; stop it "
+                        "first, or remove it with --force",
+                        code="running",
+                        exit_code=WRONG_STATE,
+                    )
+                await self._stop(row, REMOVAL_WINDOW_S)
+            self._life.comebacks.cancel()
+            await self._parts.listeners.drop(self.id)
+            at_ns = self._parts.clock.wall_ns()
+            await self._parts.writer.do(lambda store: store.remove_instance(self.id, at_ns=at_ns))
+            self.removed = True
+            self.news.set()
+            await asyncio.to_thread(run_environment.forget, self._parts.files, self.id)
+            if delete:
+                await asyncio.to_thread(self._delete_folders)
+        return {"name": self.name, "removed": True, "home": "delete" if delete else "retain"}
+
+    # -- what happens by itself --------------------------------------------------------------------------------
+    async def adopt(self, run: RunRow) -> None:
+        """Take over a Run that an earlier engine began."""
+        async with self.lock:
+            row = await self._life.row()
+            self._life.current = CurrentRun(self._parts, row, run)
+            await self._life.judge(row)
+
+    async def wait_again(self) -> None:
+        """Go on waiting for a restart that an earlier engine decided."""
+        async with self.lock:
+            await self._life.comebacks.resume(await self._life.row())
+
+    async def reconcile(self, environment: Mapping[str, str]) -> list[str]:
+        """Have the listener that the settings ask for; a live Run keeps the one that it began with."""
+        if self.lock.locked():
+            return []  # whatever is under way looks at the settings itself, or when it ends
+        async with self.lock:
+            row = await self._life.row()
+            if row.state in LIVE_STATES:
+                return []
+            provider = await asyncio.to_thread(
+                launching.provider, self._parts.files, row, environment=environment
+            )
+            if provider is None:
+                await self._parts.listeners.drop(self.id)
+                return []
+            try:
+                return (await self._parts.listeners.serve(row, provider))[1]
+            except (GatewayAway, ListenerRefused) as error:
+                return [f"{self.name} has no listener yet: {error}"]
+
+    async def _go_on_starting(self) -> None:
+        async with self.lock:
+            await self._starting.go_on()
+
+    async def _go_on_pausing(self) -> None:
+        async with self.lock:
+            await self._pausing.go_on(await self._life.row())
+
+    async def _come_back(self) -> None:
+        """Begin the restart that is due, if it still is."""
+        async with self.lock:
+            row = await self._life.row()
+            past = History.from_json(row.restart)
+            if row.state is not State.FAILED or past.due is None or self.removed:
+                return
+            history = replace(past, count=past.count + 1, due=None)
+            waited_ms = int(past.due.wait_s * 1000)
+            cause = {
+                "kind": "restarted",
+                "count": history.count,
+                "waited_ms": waited_ms,
+                "why": past.due.why,
+            }
+            try:
+                environment = await asyncio.to_thread(run_environment.load, self._parts.files, self.id)
+                plan = await self._starting.plan(row, environment or {})
+            except Exception as error:
+                # A setting, a secret or an adapter that is not there now will not be there in a minute either.
+                await self._life.comebacks.park(past, str(error))
+                return
+            try:
+                await self._starting.begin(row, Event.BACK, cause, plan=plan, history=history)
+            except LaunchFailed as error:
+                logger.warning("%s", error)
+
+    # -- inside, under the lock --------------------------------------------------------------------------------
+    async def _start(self, row: InstanceRow, environment: Mapping[str, str]) -> dict[str, Any]:
+        lifecycle.step(self.name, state=row.state, event=Event.START)
+        plan = await self._starting.plan(row, environment)
+        self._life.comebacks.cancel()
+        asked = {"kind": "command", "command": "start"}
+        return await self._starting.begin(row, Event.START, asked, plan=plan, history=History())
+
+    async def _stop(self, row: InstanceRow, timeout_s: float) -> dict[str, Any]:
+        asked = {"kind": "command", "command": "stop"}
+        history = History.from_json(row.restart)
+        if row.state is State.FAILED and history.due is not None:
+            self._life.comebacks.cancel()
+            over = replace(history, due=None, parked=None)
+            row = await self._life.move(row, Event.CANCELLED, asked, desired="stopped", history=over)
+            return {"name": self.name, "state": str(row.state), "forced": False}
+        lifecycle.step(self.name, state=row.state, event=Event.STOP)
+        row = await self._life.move(row, Event.STOP, asked, desired="stopped")
+        await self._parts.listeners.withdraw(self.id)
+        if self._life.current is None or self._life.current.link is None:
+            await self._life.judge(row)
+        if self._life.current is not None:
+            await self._end(row, timeout_s)
+        row = await self._life.row()
+        if row.state is not State.STOPPED:
+            raise StopUnconfirmed(self.name, self._life.trouble or "(of its last Run)")
+        forced = (row.cause or {}).get("kind") == "stop-forced"
+        return {"name": self.name, "state": str(row.state), "forced": forced}
+
+    async def _end(self, row: InstanceRow, timeout_s: float) -> None:
+        assert self._life.current is not None
+        command = await self._stop_command(row) if timeout_s > 0 else None
+        ended = await self._life.current.stop(timeout_s=timeout_s, command=command)
+        if ended is None:
+            await self._life.judge(await self._life.row())
+            return
+        await self._settle_stop(ended)
+
+    async def _settle_stop(self, ended: Exit) -> None:
+        if left := adoption.survivors(ended):
+            raise StopUnconfirmed(self.name, ", ".join(map(str, left)))
+        await self._life.exited(await self._life.row(), ended)
+
+    async def _stop_command(self, row: InstanceRow) -> Command | None:
+        template = Adapter.from_json(row.adapter).stop
+        if template is None:
+            return None
+        try:
+            return await asyncio.to_thread(launching.command, self._parts.files, row, template)
+        except launching.CommandUnusable as error:
+            logger.warning("%s is stopped without its adapter's command: %s", self.name, error)
+            return None
+
+    def _delete_folders(self) -> None:
+        for run in run_logs.runs_of(self._parts.files, self.id):
+            shutil.rmtree(run.root, ignore_errors=True)
+        home = self._parts.files.home(self.name)
+        if home.is_symlink() or home.is_file():
+            home.unlink()
+        elif home.exists():
+            # Out of the way first: what is still being written into it cannot keep the name.
+            gone = home.with_name(f".removed-{self.id}")
+            home.rename(gone)
+            shutil.rmtree(gone, ignore_errors=True)

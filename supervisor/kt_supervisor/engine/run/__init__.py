@@ -1,0 +1,1 @@
+"""One Run: what it is started with, its keeper, its end, and what became of one that nobody watched."""

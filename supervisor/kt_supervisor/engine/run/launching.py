@@ -1,0 +1,238 @@
+"""Everything of a start that can be judged before anything changes, and the rendering once the Run has its listener.
+
+Reads files of the operator (settings, secrets); writes rendered files into the Agent Home; starts nothing.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kt_ledger.layout import StateLayout
+from kt_ledger.records import InstanceRow, RunRow
+from kt_manifest import (
+    capability,
+    config_file,
+    inheritance,
+    layers,
+    operation,
+    options,
+    readiness,
+    render,
+    secrets,
+    settings,
+)
+from kt_manifest.layers import Entry
+from kt_manifest.operation import Command
+from kt_manifest.snapshot import ENGINE_OBSERVED, Adapter, Template
+from kt_manifest.value_types import Value
+from kt_supervisor.engine.gateway import metering
+from kt_supervisor.engine.gateway.metering import Upstream
+from kt_supervisor.engine.instance import memory_folder
+from kt_supervisor.engine.problems import Refused
+from kt_supervisor.engine.run import cgroups, limits, run_environment
+
+EFFECTIVE = "effective-config.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A start that nothing speaks against so far; secrets are resolved and do not show in a repr."""
+
+    adapter: Adapter
+    home: Path
+    values: Mapping[str, Value] = field(repr=False)
+    entries: tuple[Entry, ...] = field(repr=False)
+    secret_keys: frozenset[str]
+    upstream: Upstream | None
+    base_environment: Mapping[str, str] = field(repr=False)
+    secret_names: frozenset[str] = frozenset()
+    memory_dir: Path | None = None
+    notices: tuple[str, ...] = ()
+
+    @property
+    def interactive(self) -> bool:
+        """Whether the agent has a standard input, on this system."""
+        levels = capability.project(self.adapter.declaration, capability.this_os())
+        return levels[capability.INTERACTION] is not capability.Level.UNSUPPORTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What the keeper starts; `ready` is what is waited for then, None where being alive is enough."""
+
+    argv: tuple[str, ...] = field(repr=False)
+    env: dict[str, str] = field(repr=False)
+    notices: tuple[str, ...]
+    confinement: Mapping[str, Any] = field(default_factory=dict)
+    ready: readiness.Probe | None = None
+
+
+class CommandUnusable(Exception):
+    """A command that the adapter declares cannot be run."""
+
+
+def command(files: StateLayout, row: InstanceRow, template: Template) -> Command:
+    """Return a command of the adapter, its program found as the agent's own is. Raises CommandUnusable."""
+    try:
+        return operation.command(template, run_environment.load(files, row.id) or {}, files.home(row.name))
+    except (render.ExecutableMissing, render.NotExecutable) as error:
+        raise CommandUnusable(str(error)) from error
+
+
+def entries(home: Path) -> list[Entry]:
+    """Return the effective settings of an instance, and where each comes from; raises as `config_file.read`."""
+    instance = layers.Layer(layers.INSTANCE, config_file.read(home / "config.toml"))
+    return layers.merge([layers.engine_default(), instance])
+
+
+def plan(files: StateLayout, row: InstanceRow, *, environment: Mapping[str, str]) -> Plan:
+    """Return how an instance would be started.
+
+    Args:
+        environment: the variables of whoever asks, all of them; of a restart that nobody asks for, what
+            `run_environment.load` gives. The agent inherits what `env.inherit` lets through; references to secrets
+            are looked up in all of them.
+
+    Raises:
+        NothingToLaunch, SnapshotUnreadable, MalformedLayer, SecretUnresolved and what `settings.check` raises.
+        Refused: an engine-observed instance without a provider.
+    """
+    adapter = Adapter.from_json(row.adapter)
+    if adapter.start is None:
+        raise render.NothingToLaunch(adapter.kind)
+    home = files.home(row.name)
+    memory_dir = memory_folder.folder(home, row.memory)
+    merged = entries(home)
+    given = layers.effective(merged)
+    resolved = secrets.resolve_all(given, environment=environment, secrets_file=files.secrets)
+    values = settings.check_resolved(resolved)
+    provider = metering.upstream(values)
+    if adapter.metering_source == ENGINE_OBSERVED and provider is None:
+        raise Refused(
+            f"cannot start {row.name}: got no {options.UPSTREAM_BASE_URL}, wanted the provider's absolute http or "
+            f"https URL, since its traffic is metered; kt agent config set {row.name} {options.UPSTREAM_BASE_URL} URL",
+            code="upstream_missing",
+        )
+    return Plan(
+        adapter=adapter,
+        home=home,
+        values=values,
+        entries=tuple(merged),
+        secret_keys=resolved.secret_keys,
+        upstream=provider,
+        base_environment=_inherited(environment, values),
+        secret_names=secrets.names(given.values()),
+        memory_dir=memory_dir,
+        notices=(
+            *_keys_left_out(row.name, adapter, values, environment),
+            *memory_folder.notices(adapter, memory_dir),
+        ),
+    )
+
+
+def _inherited(environment: Mapping[str, str], values: Mapping[str, Value]) -> dict[str, str]:
+    patterns = values.get(options.ENV_INHERIT)
+    return inheritance.inherited(environment, patterns.split() if isinstance(patterns, str) else patterns)
+
+
+def _keys_left_out(
+    name: str, adapter: Adapter, values: Mapping[str, Value], environment: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Tell of keys in the caller's environment that an agent, whose key nobody else puts in, may miss."""
+    if adapter.metering_source != ENGINE_OBSERVED or options.UPSTREAM_API_KEY in values:
+        return ()
+    reaches = _inherited(environment, values)
+    return tuple(
+        f"{variable} of the caller's environment does not reach the agent, as no provider's key does; to give it to "
+        f"the gateway: kt agent config set {name} {options.UPSTREAM_API_KEY} secret:{variable}; to the agent itself: "
+        f'kt agent config set {name} {options.ENV_INHERIT} "{inheritance.DEFAULTS} {variable}"'
+        for variable in sorted(environment)
+        if variable in _PROVIDER_KEYS
+        and variable not in reaches
+        and options.PASS_THROUGH + variable not in values
+    )
+
+
+_PROVIDER_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "OPENAI_API_KEY")
+"""The variables from which agents most often take a key; others are left out without a word."""
+
+
+def provider(files: StateLayout, row: InstanceRow, *, environment: Mapping[str, str]) -> Upstream | None:
+    """Return the provider of an instance as far as it is known without a caller; None without one.
+
+    A key that cannot be resolved now is `key_missing`; settings that cannot be read mean that there is no provider.
+    """
+    wanted = {entry.key: entry.value for entry in entries(files.home(row.name)) if entry.key in metering.KEYS}
+    key_missing = False
+    for key, value in list(wanted.items()):
+        try:
+            resolved = secrets.resolve(str(value), environment=environment, secrets_file=files.secrets)
+            wanted[key] = settings.check_stored(key, resolved)
+        except secrets.SecretUnresolved:
+            key_missing |= key == options.UPSTREAM_API_KEY
+            del wanted[key]
+    return metering.upstream(wanted, key_missing=key_missing)
+
+
+def program(
+    plan: Plan, row: InstanceRow, run: RunRow, *, port: int | None, files: StateLayout | None = None
+) -> Program:
+    """Make the Agent Home, write the rendered files into it, and return what is to be started.
+
+    With `files`, the base environment is kept for restarts that nobody asks for.
+
+    Raises:
+        RenderRefused, ExecutableMissing, NotExecutable, ProbeUnresolved, OSError.
+    """
+    plan.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    facts = render.RunFacts(
+        home=plan.home,
+        base_environment={**plan.base_environment, "KT_INSTANCE": row.name, "KT_RUN": run.id},
+        metering_base_url=metering.base_url(port, run.token, plan.upstream.url)
+        if plan.upstream and port
+        else None,
+        metering_origin=metering.origin(port, run.token) if port else None,
+        placeholder_key=run.token if plan.upstream and plan.upstream.key else None,
+        instance_id=row.id,
+        run_id=run.id,
+        secret_keys=plan.secret_keys,
+        memory_dir=None if plan.memory_dir is None else memory_folder.ensure(plan.home),
+    )
+    launch = render.render(plan.adapter, plan.values, facts)
+    # Last, since the adapter's own variables and settings may not say otherwise: the keeper finds its tree by it.
+    ours = {"KT_INSTANCE": row.name, "KT_RUN": run.id}
+    env = launch.env | ours
+    lost = [
+        f"{key} is not delivered: the engine sets {name}"
+        for name in ours
+        if (key := options.PASS_THROUGH + name) in plan.values
+    ]
+    executable = render.find_executable(launch.argv[0], env, plan.home)
+    declared = plan.adapter.ready
+    ready = None if declared is None else readiness.probe(declared, env, plan.home)
+    shown = render.RenderedFile(EFFECTIVE, _effective(plan.entries))
+    render.write_files(plan.home, (*launch.files, shown))
+    if files is not None:
+        run_environment.store(files, row.id, plan.base_environment, secret_names=plan.secret_names)
+    return Program(
+        argv=(executable, *launch.argv[1:]),
+        env=env,
+        notices=(*plan.notices, *launch.notices, *lost),
+        confinement=_confinement(plan.values),
+        ready=ready,
+    )
+
+
+def _confinement(values: Mapping[str, Value]) -> dict[str, Any]:
+    # The cgroup is worth having without limits, too: a tree can be frozen and killed by it as a whole.
+    return limits.effective(values).for_keeper(cgroups.parent_for_agents().path)
+
+
+def _effective(merged: tuple[Entry, ...]) -> str:
+    shown = [
+        {"key": entry.key, "value": settings.shown(entry.key, entry.value), "source": entry.source}
+        for entry in merged
+    ]
+    return json.dumps({"schema_version": 1, "entries": shown}, indent=2) + "\n"

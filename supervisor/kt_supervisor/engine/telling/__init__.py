@@ -1,0 +1,1 @@
+"""What is told: documents of list, show and usage, events, hooks, calls as they end."""

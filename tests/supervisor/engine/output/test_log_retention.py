@@ -1,0 +1,132 @@
+import json
+from pathlib import Path
+from typing import Any
+
+from kt_ledger.layout import StateLayout
+from kt_supervisor.engine.output import log_retention, run_logs
+from kt_supervisor.engine.output.cursor import Cursor
+from kt_supervisor.engine.output.log_retention import Folded
+from kt_supervisor.engine.output.segments import Segments, earlier_bytes
+
+MEBI = 1 << 20
+FLOOD = """
+import sys, time
+line = "x" * 100
+for n in range(40_000):
+    print(n, line)
+    print(n, line, file=sys.stderr)
+    if n % 100 == 0:
+        print('KTESIO_USAGE {"sequence": %d, "input_tokens": 3, "output_tokens": 1}' % (n // 100), flush=True)
+print("done", flush=True)
+time.sleep(600)
+"""
+
+
+def on_disk(house: Any, run_id: str) -> int:
+    found = [*house.files.run(run_id).root.glob("out-*"), *house.files.run(run_id).root.glob("err-*")]
+    return sum(path.stat().st_size for path in found if path.exists())
+
+
+def test_a_flood_keeps_within_its_cap_loses_no_report_and_every_reader_is_told(own_house: Any) -> None:
+    own_house.register("bot", FLOOD)
+    own_house.set("bot", "logs.cap", "1M")
+    run_id = own_house.start("bot")["run_id"]
+    read = lambda query: list(own_house.link.lines(f"/v1/agents/bot/logs?{query}", timeout_s=40))  # noqa: E731
+
+    own_house.until(lambda: read("tail=1&stream=out")[-1]["text"] == "done", "it has said everything")
+    own_house.until(lambda: on_disk(own_house, run_id) <= MEBI, "it is within its cap")
+    everything, usage = read(""), own_house.entry("bot")["usage"]
+
+    reported = usage["sources"]["self-reported"]
+    assert (400, 1200) == (reported["events"], reported["input_tokens"])
+    gaps = [line for line in everything if "gap" in line]
+    assert 2 == len(gaps)
+    assert all("deleted to keep the disk cap" in line["text"] for line in gaps)
+    lines = [line for line in everything if line["stream"] == "agent-out"]
+    written = sum(len(f"{n} ") + 101 for n in range(40_000))
+    report = 'KTESIO_USAGE {"sequence": , "input_tokens": 3, "output_tokens": 1}\n'
+    written += sum(len(report) + len(str(n)) for n in range(400))
+    kept = sum(len(line["text"]) + 1 for line in lines) - len("done\n")
+    missed = next(line["gap"]["missed_bytes"] for line in gaps if "agent-out" in line["text"])
+    assert 0 <= written - kept - missed <= 102  # a line that a deletion cut is told as nothing else
+    assert everything[5:] == read(f"after={everything[4]['position']}")
+
+
+def test_a_report_is_counted_whose_engine_died_before_its_segment_went(own_house: Any) -> None:
+    own_house.register("bot", FLOOD)
+    own_house.set("bot", "logs.cap", "1M")
+    own_house.start("bot")
+    own_house.kill_engine()
+    own_house.wait_for_engine()
+
+    own_house.until(
+        lambda: own_house.entry("bot")["usage"]["sources"].get("self-reported", {}).get("events") == 400,
+        "every report is counted",
+    )
+
+
+def make_run(state: StateLayout, number: int, write: Any, *portions: bytes) -> run_logs.KnownRun:
+    run = state.run(f"run{number}")
+    run.root.mkdir(parents=True)
+    owner = {"instance_id": "i", "name": "bot", "number": number}
+    run_logs.owner_file(run).write_text(json.dumps(owner))
+    for at, data in enumerate(portions, start=1):
+        write(run, "out", at, (number * 100 + at, data))
+    return run_logs.KnownRun(number, run)
+
+
+def test_nothing_goes_that_is_not_folded_or_still_written(tmp_path: Path, write: Any) -> None:
+    run = make_run(StateLayout(tmp_path), 1, write, b"a\n", b"b\n", b"c\n", b"d\n")
+    [out, err] = log_retention.stock_of(run)
+
+    not_folded = log_retention.delete_oldest([out, err], {"run1": Folded(1, ended=False)}, 1000)
+    half_folded = log_retention.delete_oldest([out, err], {"run1": Folded(3, ended=False)}, 1000)
+    all_folded = log_retention.delete_oldest([out, err], {"run1": Folded(9, ended=False)}, 1000)
+
+    assert (0, 36, 18) == (not_folded, half_folded, all_folded)
+    assert [4] == Segments(run.files, "out").numbers()
+
+
+def test_the_oldest_of_both_streams_goes_first_and_only_as_much_as_needed(tmp_path: Path, write: Any) -> None:
+    run = make_run(StateLayout(tmp_path), 1, write)
+    for stream, times in (("out", (1, 4, 5)), ("err", (2, 3, 6))):
+        for number, at_ns in enumerate(times, start=1):
+            write(run.files, stream, number, (at_ns, b"12345678"))
+    stocks = log_retention.stock_of(run)
+
+    log_retention.delete_oldest(stocks, {"run1": Folded(9, ended=False)}, 50)
+
+    assert [2, 3] == Segments(run.files, "out").numbers()
+    assert [3] == Segments(run.files, "err").numbers()
+
+
+def test_a_deletion_that_a_crash_cut_short_is_finished_and_told_once(tmp_path: Path, write: Any) -> None:
+    run = make_run(StateLayout(tmp_path), 1, write, b"abc", b"d\n", b"e\n")
+    segments = Segments(run.files, "out")
+    copy = run.files.segment("out", 2).read_bytes()
+    log_retention.delete(segments, [1, 2])
+    run.files.segment("out", 2).write_bytes(copy)  # as if the engine had died before it unlinked this one
+
+    log_retention.stock_of(run)
+    [gap, line] = Cursor(segments).lines(final=True)
+
+    assert not run.files.segment("out", 2).exists()
+    assert gap.gap is not None
+    assert (5, b"e") == (gap.gap.missed_bytes, line.data)
+
+
+def test_a_forgotten_run_leaves_its_numbers_to_the_next_one(tmp_path: Path, write: Any) -> None:
+    state = StateLayout(tmp_path)
+    runs = [make_run(state, number, write, b"12345\n") for number in (1, 2, 3)]
+
+    log_retention.forget(runs[0], runs[1])
+    log_retention.forget(runs[1], runs[2])
+
+    assert ["run3"] == [run.id for run in run_logs.numbered(state, "i")]
+    assert 12 == earlier_bytes(runs[2].files)
+
+
+def test_segments_are_small_enough_for_the_cap_to_hold() -> None:
+    assert 16 * MEBI == log_retention.segment_limit_bytes(256 * MEBI)
+    assert MEBI == log_retention.segment_limit_bytes(8 * MEBI)
+    assert 64 << 10 == log_retention.segment_limit_bytes(1)
