@@ -61,12 +61,18 @@ def show_fleet(*, as_json: bool) -> None:
         output.result(f"{where}{gap}{shown}")
 
 
+def _with_restart(state: str, restart: dict[str, Any] | None) -> str:
+    """Return the state, and when the agent is brought back."""
+    due_in_s = (restart or {}).get("due_in_s")
+    return state if due_in_s is None else f"{state}, back in {due_in_s:.0f} s"
+
+
 def _row(entry: dict[str, Any], root: str) -> list[str | table.Cell]:
     state = str(entry["state"])
     return [
         entry["name"],
         entry["kind"],
-        table.Cell(state, STATE_COLOURS.get(state, "")),
+        table.Cell(_with_restart(state, entry.get("restart")), STATE_COLOURS.get(state, "")),
         str(entry["restart_count"]),
         figures.budget(entry.get("budget")),
         figures.usage(entry["usage"], "cumulative"),

@@ -54,6 +54,7 @@ def _rows(instance: dict[str, Any]) -> list[tuple[str, str | table.Cell]]:
         ("State", table.Cell(state, STATE_COLOURS.get(state, ""))),
         ("Restart policy", str(instance.get("restart_policy", figures.ABSENT))),
         ("Restart count", str(instance["restart_count"])),
+        *_restart(instance.get("restart")),
         ("Budget", figures.budget(instance.get("budget"))),
         (
             "Usage (tokens)",
@@ -72,6 +73,14 @@ def _rows(instance: dict[str, Any]) -> list[tuple[str, str | table.Cell]]:
     rows += [(title, str(instance[key])) for title, key in known if instance.get(key) is not None]
     rows += machine_figures.rows(instance.get("resources"))
     return [*rows, *machine_figures.limits(instance.get("limits"))]
+
+
+def _restart(facts: dict[str, Any] | None) -> list[tuple[str, str]]:
+    if not facts:
+        return []
+    if facts.get("parked"):
+        return [("Restart", f"none: {facts['parked']}")]
+    return [("Restart", f"in {float(facts['due_in_s']):.1f} s ({facts['waits_for']})")]
 
 
 def by_source(entry: dict[str, Any]) -> str:

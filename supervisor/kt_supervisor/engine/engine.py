@@ -67,7 +67,7 @@ class Engine:
         writer = Writer(files.database, clock=clock)
         spawner = Spawner(files)
         journals = Journals(files.gateway, writer=writer, clock=clock, tasks=tasks)
-        listeners = Listeners(files, writer=writer)
+        listeners = Listeners(files, writer=writer, tasks=tasks)
         self._gateway = GatewayLink(
             files.gateway,
             spawner=spawner,

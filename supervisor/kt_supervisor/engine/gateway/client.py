@@ -12,6 +12,7 @@ from kt_ledger import unix_socket
 from kt_ledger.messages import Listener, Status
 
 CALL_TIMEOUT_S = 15.0
+FLUSH_TIMEOUT_S = 2.0
 
 
 class GatewayAway(Exception):
@@ -49,13 +50,14 @@ class GatewayClient:
         """Let go of all connections."""
         await self._open.aclose()
 
-    async def status(self) -> Status:
+    async def status(self, *, timeout_s: float = CALL_TIMEOUT_S) -> Status:
         """Return who the gateway is and what it holds."""
-        return Status.from_json(await self._call("GET", "/v1/status"))
+        return Status.from_json(await self._call("GET", "/v1/status", timeout_s=timeout_s))
 
-    async def put(self, listener: Listener) -> int:
+    async def put(self, listener: Listener, *, timeout_s: float = CALL_TIMEOUT_S) -> int:
         """Make or change a listener; return its port. Raises PortTaken, ListenerRefused."""
-        answer = await self._call("PUT", f"/v1/listeners/{listener.instance_id}", listener.to_json())
+        path = f"/v1/listeners/{listener.instance_id}"
+        answer = await self._call("PUT", path, listener.to_json(), timeout_s=timeout_s)
         return int(answer["port"])
 
     async def delete(self, instance_id: str) -> None:
@@ -64,8 +66,8 @@ class GatewayClient:
             await self._call("DELETE", f"/v1/listeners/{instance_id}")
 
     async def flush(self) -> None:
-        """Have everything counted so far written to the journal."""
-        await self._call("POST", "/v1/flush")
+        """Have everything counted so far written to the journal; a read does not wait for a gateway that hangs."""
+        await self._call("POST", "/v1/flush", timeout_s=FLUSH_TIMEOUT_S)
 
     async def drain(self, timeout_s: float) -> None:
         """Have the gateway end by itself, once its streams have ended, or after `timeout_s`."""
@@ -93,7 +95,7 @@ class GatewayClient:
             ) as answer:
                 document = json.loads(await answer.read() or b"{}")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise GatewayAway(f"the gateway does not answer: {error or type(error).__name__}") from error
+            raise GatewayAway(f"the gateway does not answer: {str(error) or type(error).__name__}") from error
         if answer.status == 409:
             raise PortTaken(document.get("message", "the port is taken"))
         if answer.status >= 300:

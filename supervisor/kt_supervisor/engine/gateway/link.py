@@ -13,6 +13,7 @@ from kt_ledger.messages import Status
 from kt_supervisor.engine import environment, state_dir
 from kt_supervisor.engine.gateway import succession
 from kt_supervisor.engine.gateway.client import GatewayAway, GatewayClient
+from kt_supervisor.engine.gateway.health import Health
 from kt_supervisor.engine.gateway.journals import Journals
 from kt_supervisor.engine.spawn import Spawner
 from kt_supervisor.engine.tasks import Tasks
@@ -53,6 +54,7 @@ class GatewayLink:
         self._on_connected = on_connected
         self._on_lost = on_lost
         self._may_follow = may_follow
+        self._health = Health(files)
         self._external = environment.gateway_is_external()
         self._needed = asyncio.Event()
         self._up = asyncio.Event()
@@ -140,12 +142,15 @@ class GatewayLink:
                 await self._on_connected(client, status)
                 self._client = client
                 self._up.set()
+                self._health.answered()
                 logger.info("gateway %s is there (process %s)", status.incarnation, status.pid)
                 await self._progress(client, status)
         except TimeoutError:
             return True  # it drains, and the next one may begin
         except GatewayAway:
             if self._client is None:
+                if state_dir.is_held(self._files.lock) and not self._external:
+                    await self._health.silent()
                 return False
         finally:
             came, self._client = self._client is not None, None
@@ -159,6 +164,7 @@ class GatewayLink:
     async def _progress(self, client: GatewayClient, status: Status) -> None:
         """Return when the gateway has ended. Raises TimeoutError where another one follows it."""
         following = None
+        watching = self._tasks.start("the gateway's health", self._health.watch(client))
         try:
             async with asyncio.timeout(None) as leaving:
                 if succession.is_other(status) and not self._external:
@@ -166,6 +172,7 @@ class GatewayLink:
                 async for _ in client.progress():
                     self._journals.poke()
         finally:
+            watching.cancel()
             if following is not None:
                 following.cancel()
 

@@ -3,6 +3,8 @@
 Law: what is wanted is decided here and remembered in memory; a gateway that comes back gets all of it again.
 """
 
+import asyncio
+import contextlib
 import logging
 from dataclasses import dataclass, replace
 
@@ -16,11 +18,15 @@ from kt_supervisor.engine.gateway.client import GatewayAway, GatewayClient, List
 from kt_supervisor.engine.gateway.link import GatewayLink
 from kt_supervisor.engine.gateway.metering import Upstream
 from kt_supervisor.engine.problems import Refused
+from kt_supervisor.engine.tasks import Tasks
 from kt_supervisor.engine.writer import Writer
 
 logger = logging.getLogger(__name__)
 TRIES = 100
 PROBED = 204
+AGAIN_S = 1.0
+AT_ONCE_S = 2.0
+"""How long a stop or a pause waits for the gateway: one that hangs must not hold up what ends the agent itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +40,9 @@ class Wish:
 class Listeners:
     """All listeners of one state directory."""
 
-    def __init__(self, files: StateLayout, *, writer: Writer) -> None:
+    def __init__(self, files: StateLayout, *, writer: Writer, tasks: Tasks) -> None:
         self._files = files
+        self._tasks = tasks
         self._writer = writer
         self._wishes: dict[str, Wish] = {}
         self._left_alone: set[str] = set()
@@ -103,9 +110,10 @@ class Listeners:
         self._wishes[instance_id] = Wish(closed)
         if client := self.link.here:
             try:
-                await client.put(closed)
+                await client.put(closed, timeout_s=AT_ONCE_S)
             except (GatewayAway, ListenerRefused, PortTaken) as error:
-                logger.warning("cannot withdraw the grant of %s now: %s", closed.name, error)
+                logger.warning("the grant of %s is withdrawn later: %s", closed.name, error)
+                self._tell_later(instance_id)
 
     async def hold(self, instance_id: str, hold_s: float) -> None:
         """Have new calls wait, each at most `hold_s`; a gateway that is away is told when it comes."""
@@ -123,9 +131,25 @@ class Listeners:
         self._wishes[instance_id] = Wish(changed)
         if client := self.link.here:
             try:
-                await client.put(changed)
+                await client.put(changed, timeout_s=AT_ONCE_S)
             except (GatewayAway, ListenerRefused, PortTaken) as error:
-                logger.warning("cannot change the listener of %s now: %s", changed.name, error)
+                logger.warning("the listener of %s is changed later: %s", changed.name, error)
+                self._tell_later(instance_id)
+
+    def _tell_later(self, instance_id: str) -> None:
+        self._tasks.start(f"listener of {instance_id}", self._tell_again(instance_id))
+
+    async def _tell_again(self, instance_id: str) -> None:
+        """Tell the gateway what is wanted until it has taken it, or something else is wanted."""
+        wish = self._wishes.get(instance_id)
+        while wish is not None:
+            await asyncio.sleep(AGAIN_S)
+            client = self.link.here
+            if self._wishes.get(instance_id) is not wish or client is None:
+                return  # one that comes back is told everything
+            with contextlib.suppress(GatewayAway, ListenerRefused, PortTaken):
+                await client.put(wish.listener)
+                return
 
     async def drop(self, instance_id: str) -> None:
         """Want no listener any more."""
@@ -162,7 +186,8 @@ class Listeners:
                 return
         except PortTaken as error:
             if wanted.borrow_from is not None:
-                logger.error("%s runs, and its port is lost: %s", wanted.name, error)
+                logger.error("%s runs, and its port cannot be had now: %s", wanted.name, error)
+                self._tell_later(wanted.instance_id)
                 return
             said = f"port {wanted.port} was taken by another program; {wanted.name} has a new one"
             self.notices.setdefault(wanted.instance_id, []).append(said)

@@ -14,6 +14,7 @@ from kt_ledger.layout import StateLayout
 from kt_ledger.records import LIVE_STATES, InstanceRow, RunRow, TransitionRow
 from kt_ledger.store import Store
 from kt_supervisor.engine.instance.instance import Instance
+from kt_supervisor.engine.instance.restart_policy import History
 from kt_supervisor.engine.output import beginning, run_logs
 from kt_supervisor.engine.output.beginning import Log, Query
 from kt_supervisor.engine.output.reading import Reading, Shown
@@ -80,7 +81,10 @@ class Following:
         last = self._runs[-1].id if self._runs else ""
         row, run, transitions = await self._writer.do(lambda store: _read(store, self._instance, last))
         ended = run is None or run.state == "ended"
-        self._live = not self._instance.removed and row is not None and row.state in LIVE_STATES
+        goes_on = row is not None and (
+            row.state in LIVE_STATES or History.from_json(row.restart).due is not None
+        )
+        self._live = not self._instance.removed and goes_on
         if not self._live and row is not None and row.run_id not in (None, last):
             self._live = self._files.run(
                 row.run_id or ""

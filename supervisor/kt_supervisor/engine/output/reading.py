@@ -141,5 +141,7 @@ def describe_gap(gap: Gap) -> str:
 
 def describe(row: TransitionRow) -> str:
     """Return a transition as one line."""
-    rest = ", ".join(f"{key} {value}" for key, value in row.cause.items() if key != "kind")
+    facts = {key: value for key, value in row.cause.items() if key != "kind"}
+    plain = ("detail", "command", "why")  # these say by themselves what they are
+    rest = ", ".join(str(value) if key in plain else f"{key} {value}" for key, value in facts.items())
     return f"{row.prior_state} -> {row.new_state} ({row.cause.get('kind', 'unknown')}{': ' if rest else ''}{rest})"
