@@ -33,6 +33,7 @@ TERM_TIMEOUT_S = 10.0
 """How long streams under way may go on after SIGTERM."""
 STOP_TIMEOUT_S = 3.0
 POLL_S = 0.02
+LOOK_AT_HOME_S = 2.0
 
 
 class AlreadyRunning(Exception):
@@ -77,6 +78,7 @@ class Gateway:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._terminate)
+        self._look_at_home(os.open(self._files.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
         ended = asyncio.ensure_future(self._ended.wait())
         await asyncio.wait([ended, proxy], return_when=asyncio.FIRST_COMPLETED)
         await self._stop_streams()
@@ -201,6 +203,14 @@ class Gateway:
 
     def _terminate(self) -> None:
         asyncio.ensure_future(self.drain(TERM_TIMEOUT_S))  # noqa: RUF006  # the process ends with it
+
+    def _look_at_home(self, home: int) -> None:
+        """End once our folder was deleted: nobody can reach us any more, and nothing that we record."""
+        if os.fstat(home).st_nlink:
+            asyncio.get_running_loop().call_later(LOOK_AT_HOME_S, self._look_at_home, home)
+        else:
+            logger.error("the folder %s was removed: this gateway ends", self._files.root)
+            self._terminate()
 
     def _progressed(self) -> None:
         if self._moved is not None and not self._moved.done():

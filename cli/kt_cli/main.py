@@ -5,6 +5,7 @@ asks for it); a reader that closes the pipe is no error. Imports no other room a
 that is slow.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -139,6 +140,9 @@ def engine(ctx: click.Context) -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run `kt` with `argv` (default: the process's own) and exit with a code of `exit_codes`."""
+    # A descriptor that the caller closed leaves no stream (sys, "__stdout__"): what is said goes nowhere then.
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(
@@ -177,6 +181,12 @@ def _say(error: Exception) -> int:
         import traceback
 
         traceback.print_exception(error)
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
+        _forget_output()
+        click.echo(
+            "kt: what was asked may be done, but the answer could not be written: no space left", err=True
+        )
+        return exit_codes.FAILED
     code = getattr(error, "exit_code", None)
     if isinstance(code, int):
         click.echo(f"kt: {error}", err=True)
@@ -186,6 +196,10 @@ def _say(error: Exception) -> int:
         f"kt: unexpected {type(error).__name__}: {what} (KT_DEBUG=1 shows where; please report it)", err=True
     )
     return exit_codes.FAILED
+
+
+def _nowhere() -> Any:
+    return open(os.devnull, "w", encoding="utf-8")
 
 
 def _forget_output() -> None:

@@ -164,7 +164,17 @@ def _taken(lock: int) -> bool:
 def _spawn(files: StateLayout) -> "subprocess.Popen[bytes]":
     import subprocess
 
-    log = os.open(files.engine_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    # Non-blocking, so that a log that is a FIFO is refused and not waited at (fifo(7)).
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
+    try:
+        log = os.open(files.engine_log, flags, 0o600)
+    except OSError as error:
+        raise EngineUnavailable(
+            f"cannot start the engine: got {error.strerror} for its log {files.engine_log}, wanted a file; move away "
+            "what is there",
+            code="engine_unavailable",
+        ) from error
+    os.set_blocking(log, True)
     try:
         return subprocess.Popen(
             [*command(files), "--detach"],

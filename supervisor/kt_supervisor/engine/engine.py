@@ -218,6 +218,7 @@ class Engine:
         while state_dir.is_ours(self._files, self._lock):
             # What nobody pokes for: journals of gateways that are dead, or that drain.
             try:
+                await self._parts.writer.look()
                 await self._parts.journals.fold()
             except (StoreUnavailable, OSError) as error:
                 logger.warning("journals wait: %s", error)

@@ -53,6 +53,9 @@ def take_lock(files: StateLayout, *, waits: bool = False) -> int:
         lock = os.open(files.engine_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise _unusable(files.root, error.strerror or str(error)) from error
+    if not stat.S_ISREG(os.fstat(lock).st_mode):
+        os.close(lock)
+        raise _unusable(files.root, f"an {files.engine_lock.name} that is no file")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
     except BlockingIOError as error:

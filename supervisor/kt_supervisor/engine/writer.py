@@ -23,6 +23,7 @@ class Writer:
         self._clock = clock
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
         self._store: Store | None = None
+        self._file: tuple[int, int] | None = None
         self._told = 0
         self.events = Bell()
         """Rung once there are events that were not there before."""
@@ -41,6 +42,19 @@ class Writer:
             return False
         self.trouble = None
         return True
+
+    async def look(self) -> None:
+        """See whether the open ledger is still the one of that name; what is committed into another is lost."""
+        replaced = await self._run(self._is_replaced)
+        if replaced and self.trouble is None:
+            self.trouble = StoreUnavailable(
+                f"ledger {self._path}: was removed or replaced while in use; wanted the file that was opened: put "
+                "it back, or stop the engine (`kt engine stop`) and start it again with the other one; nothing that "
+                "agents report meanwhile is lost"
+            )
+            logger.error("%s", self.trouble)
+        elif not replaced and self._store is not None:
+            self.trouble = None
 
     async def do(self, work: Callable[[Store], T]) -> T:
         """Return what `work` returns; it should take well below 100 ms.
@@ -75,12 +89,23 @@ class Writer:
 
         if self._store is None:
             self._store = open_store(self._path, clock=self._clock)
+            self._file = self._identity()
 
     def _opened(self) -> Store:
-        if self._store is None:
+        if self._store is None or self.trouble is not None:
             assert self.trouble is not None
             raise type(self.trouble)(str(self.trouble))
         return self._store
+
+    def _identity(self) -> tuple[int, int] | None:
+        try:
+            facts = self._path.stat()
+        except OSError:
+            return None
+        return facts.st_dev, facts.st_ino
+
+    def _is_replaced(self) -> bool:
+        return self._store is not None and self._identity() != self._file
 
     def _close(self) -> None:
         if self._store is not None:

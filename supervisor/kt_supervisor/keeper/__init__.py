@@ -83,6 +83,9 @@ Control: `keeper.sock`, lines of JSON. Any connection may ask:
 
 Anything else is answered {ok: false, error}; after a line that is no request the connection is closed.
 
+Where the Run's folder was deleted (not moved) and no engine is there, the keeper stops the agent and leaves: nobody
+could reach it any more.
+
 phase is "borrowing", "spawning", "running", "stopping" or "exited". When the engine's connection ends, or none has come
 for five seconds, and `engine.stopped` does not exist, the keeper starts the engine with `engine_command` (back-off
 0.2 s doubling to 30 s; the engine's own lock elects one of many). A keeper whose agent has exited stays until it is

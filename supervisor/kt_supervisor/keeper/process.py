@@ -63,7 +63,9 @@ class Keeper:
             children=self._life.children_changed,
         )
         self._server = control.Server(self._loop, places.SOCKET, handle=self._handle, closed=self._closed)
-        self._waking = waking.Waking(self._loop, spec, note=notes.add)
+        self._waking = waking.Waking(
+            self._loop, spec, note=notes.add, nothing_left=lambda: self._life.stop(life.DEFAULT_WINDOW_S)
+        )
 
     def run(self) -> None:
         """Live the Run to its end and until it may be forgotten."""

@@ -10,7 +10,7 @@ import signal
 import socket
 from collections.abc import Callable
 
-from kt_supervisor.keeper import listener, loop, places, spawn, specification, system
+from kt_supervisor.keeper import listener, loop, places, records, spawn, specification, system
 
 PATIENCE_S = 5.0
 FIRST_DELAY_S = 0.2
@@ -24,8 +24,15 @@ class Waking:
     """Watches over the engine's presence. `arrived` and `left` are told by the owner of the connections."""
 
     def __init__(
-        self, events: loop.Loop, spec: specification.Specification, *, note: Callable[[str], None]
+        self,
+        events: loop.Loop,
+        spec: specification.Specification,
+        *,
+        note: Callable[[str], None],
+        nothing_left: Callable[[], None],
     ) -> None:
+        """Wait for an engine; `nothing_left` is called once where the Run's folder was deleted meanwhile."""
+        self._nothing_left = nothing_left
         self._loop = events
         self._spec = spec
         self._note = note
@@ -63,6 +70,10 @@ class Waking:
 
     def _attempt(self) -> None:
         self._pass_turn()
+        if records.folder_gone():
+            # An engine would make an empty state directory, and nobody could ever reach this agent through it.
+            self._nothing_left()
+            return
         stopped = os.path.exists(f"{self._spec.state_dir}/{places.ENGINE_STOPPED}")
         if not stopped and not self._answers() and self._take_turn():
             self._start()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kt_cli.failure import Failure
 from kt_manifest import kinds
 
 KILLS = 20 if "KT_CHAOS" in os.environ else 4
@@ -295,6 +296,20 @@ def test_an_engine_whose_directory_is_removed_ends(empty_house: Any) -> None:
     assert 0 == empty_house.children[0].wait(20)
 
 
+def test_nothing_is_left_of_a_state_directory_that_is_removed(empty_house: Any) -> None:
+    house = empty_house.boot()
+    house.register("bot", SLEEPS, observe=True)
+    house.set("bot", "metering.upstream_base_url", "http://127.0.0.1:9/v1")
+    pids = [int(house.start("bot")["pid"]), house.engine_pid()]
+    pids.append(int(json.loads(house.files.gateway.record.read_bytes())["pid"]))
+    pids.append(int(house.run_record(house.entry("bot")["run_id"])["keeper_pid"]))
+
+    shutil.rmtree(house.root)
+
+    house.until(lambda: all(map(house.is_gone, pids)), "all have ended")
+    assert not house.root.exists()
+
+
 def test_an_engine_started_by_an_agent_forgets_the_agents_run(empty_house: Any) -> None:
     empty_house.variables = {"KT_RUN": "somebody", "KT_INSTANCE": "somebody"}
 
@@ -345,6 +360,36 @@ from pathlib import Path
 from kt_client.link import Link
 print(json.dumps(Link(Path(sys.argv[1])).ask("POST", "/v1/engine/stop", body={"all": True})))
 """
+
+
+def test_a_ledger_that_is_replaced_while_in_use_is_written_no_more(own_house: Any) -> None:
+    house = own_house
+    house.register("bot", SLEEPS)
+    moved = {
+        path: path.rename(path.with_name(f"moved-{path.name}")) for path in house.root.glob("ledger.db*")
+    }
+
+    refused = house.until(lambda: _refused(house), "it is noticed")
+    for path, elsewhere in moved.items():
+        elsewhere.rename(path)
+
+    assert "was removed or replaced while in use" in str(refused)
+    assert "running" == house.until(lambda: _started(house), "it goes on once it is back")["state"]
+
+
+def _refused(house: Any) -> Any:
+    try:
+        house.ask("GET", "/v1/agents/bot")
+    except Failure as failure:
+        return failure
+    return None
+
+
+def _started(house: Any) -> Any:
+    try:
+        return house.start("bot")
+    except Failure:
+        return None
 
 
 def test_a_run_that_the_ledger_does_not_know_is_stopped_with_all_others(own_house: Any) -> None:
