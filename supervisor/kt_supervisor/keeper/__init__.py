@@ -5,7 +5,7 @@ protocol 1) on standard input, which the engine then closes:
 
     {protocol, run_id, instance_id, name, state_dir, argv, env, cwd, interactive,
      engine_command, engine_env, lend_from, segment_limit_bytes, gateway_grace_s?, sweep_grace_s?,
-     free_floor_bytes?, limits?, cgroup_parent?, takeover?}
+     free_floor_bytes?, limits?, room?, cgroup_parent?, takeover?}
 
 `specification.build` makes it. `argv[0]` is already an absolute path. `lend_from` is the gateway's lend socket or null:
 the keeper borrows the instance's listening socket there before it spawns the agent. `gateway_grace_s` (60): how long
@@ -59,6 +59,9 @@ Control: `keeper.sock`, lines of JSON. Any connection may ask:
     {"op": "spares"}                        -> {ok, streams: ["out", "err"]} with the open read ends of these attached
                                                (SCM_RIGHTS, non-blocking, shared): while somebody holds them, an agent
                                                whose keeper was killed gets no EPIPE. Read them only once it is dead
+    {"op": "room", "segments": {"out": N, "err": M} | null}
+                                            -> {ok}; no segment with a higher number is begun until told otherwise: the
+                                               agent waits at its pipe. Lifted when the engine's connection ends
     {"op": "stop", "timeout_s": S, "command": {argv, env?}?}
                                             -> {ok}; TERM to the tree, CONT, wait until it is empty, then KILL until two
                                                scans find nothing; the result is in the exited event. The command, if

@@ -33,6 +33,7 @@ class Copier:
         self._note = note
         self._pipe: int | None = None
         self._held = False
+        self._highest: int | None = None
         self._retry: loop.Timer | None = None
         self._settling: loop.Timer | None = None
 
@@ -62,6 +63,15 @@ class Copier:
         else:
             self._watch()
 
+    def allow(self, highest: int | None) -> None:
+        """Begin no segment beyond `highest` until told otherwise: the agent waits at its pipe meanwhile."""
+        self._highest = highest
+        self._watch()
+
+    def _is_bounded(self) -> bool:
+        full = self._segments.is_full()
+        return full and self._highest is not None and self._segments.number >= self._highest
+
     def drain(self, limit_bytes: int) -> bool:
         """Copy all that is in the pipe now, at most about `limit_bytes`; True unless the disk refuses."""
         copied_bytes = 0
@@ -83,11 +93,14 @@ class Copier:
             self._note(f"the log may not survive a power cut: {error}")
 
     def _watch(self) -> None:
-        if self._pipe is not None and not self._held and self._retry is None:
+        if self._pipe is not None and not self._held and self._retry is None and not self._is_bounded():
             self._loop.watch(self._pipe, self._readable)
 
     def _readable(self, _events: int) -> None:
         self._step()
+        if self._pipe is not None and self._is_bounded():
+            self._loop.unwatch(self._pipe)
+            self._copied(0)  # whoever makes room is told that it is waited for
 
     def _step(self) -> int:
         if self._pipe is None:
@@ -186,6 +199,11 @@ class Output:
         # The same disk and kernel: what cannot be spliced now could not be then.
         lossy = [name for name, segments in self.segments.items() if not segments.spliced]
         return [f"{name}: up to 64 KiB may have been in the hand of the killed keeper" for name in lossy]
+
+    def allow(self, highest: dict[str, int]) -> None:
+        """Begin no segment beyond these; a stream that is not named has no bound."""
+        for name, copier in self._copiers.items():
+            copier.allow(highest.get(name))
 
     def hold(self, on: bool) -> None:
         """Stop or go on reading the pipes."""

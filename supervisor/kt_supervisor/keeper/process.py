@@ -1,13 +1,12 @@
 """The keeper as a process: takes its place (session, folder, lock, socket), then serves one Life and the engine."""
 
-import fcntl
 import os
-import signal
 import sys
 from collections.abc import Callable
 
 from kt_supervisor.keeper import (
     PROTOCOL,
+    arrival,
     control,
     freeze,
     life,
@@ -16,10 +15,8 @@ from kt_supervisor.keeper import (
     records,
     requests,
     signals,
-    spawn,
     specification,
     stdin,
-    system,
     takeover,
     waking,
 )
@@ -53,6 +50,7 @@ class Keeper:
             "run": self._run_command,
             "eof": self._eof,
             "lend": self._lend,
+            "room": self._room,
             "spares": self._spares,
             "release": self._release,
         }
@@ -62,6 +60,9 @@ class Keeper:
             asked_to_stop=lambda: self._life.stop(life.DEFAULT_WINDOW_S),
             children=self._life.children_changed,
         )
+        if spec.room is not None:
+            self._life.output.allow(dict.fromkeys(("out", "err"), spec.room))
+            self._loop.after(waking.PATIENCE_S, self._lift)
         self._server = control.Server(self._loop, places.SOCKET, handle=self._handle, closed=self._closed)
         self._waking = waking.Waking(
             self._loop, spec, note=notes.add, nothing_left=lambda: self._life.stop(life.DEFAULT_WINDOW_S)
@@ -159,6 +160,14 @@ class Keeper:
         except OSError:
             connection.close()
 
+    def _room(self, connection: control.Connection, request: Record) -> None:
+        self._life.output.allow(requests.segments(request))
+        connection.send({"ok": True})
+
+    def _lift(self) -> None:
+        if not self._engines:  # nobody makes room: rather beyond the cap than without a word
+            self._life.output.allow({})
+
     def _spares(self, connection: control.Connection, _request: Record) -> None:
         pipes = self._life.output.pipes()
         try:
@@ -206,6 +215,7 @@ class Keeper:
         self._engines.discard(connection)
         if self._engines:
             return
+        self._lift()
         if self._life.exit is not None:
             self._leave()
         else:
@@ -231,29 +241,29 @@ def main() -> int:
     try:
         spec = specification.parse(data)
         os.chdir(places.run_folder(spec.state_dir, spec.run_id))
-        lock = _above(os.open(places.LOCK, os.O_RDWR | os.O_CREAT, 0o600))
-        log = _above(records.open_log())
+        lock = arrival.above(os.open(places.LOCK, os.O_RDWR | os.O_CREAT, 0o600))
+        log = arrival.above(records.open_log())
         kept: tuple[int, ...] = (0, 1, 2, lock, log)
         if spec.takeover is not None:
             # The Run's lock is the agent's for as long as it lives; keepers exclude each other by one of their own.
-            keepers = _above(os.open(places.KEEPER_LOCK, os.O_RDWR | os.O_CREAT, 0o600))
-            taken = not _locked(keepers) or takeover.keeper_lives(takeover.recorded())
+            keepers = arrival.above(os.open(places.KEEPER_LOCK, os.O_RDWR | os.O_CREAT, 0o600))
+            taken = not arrival.locked(keepers) or takeover.keeper_lives(takeover.recorded())
             kept += (keepers, *spec.takeover.descriptors())
-            _locked(lock)
+            arrival.locked(lock)
         else:
-            taken = not _locked(lock)
+            taken = not arrival.locked(lock)
         if taken:
             sys.stderr.write(
                 f"keeper: {places.LOCK} of {spec.run_id} is held; the Run has a keeper or a living agent\n"
             )
             return TAKEN
-        _take_place(kept)
+        arrival.take_place(kept)
         keeper = Keeper(spec, lock=lock, umask=umask, notes=records.Notes(log))
     except (specification.SpecificationInvalid, OSError) as error:
         sys.stderr.write(f"keeper: {error}\n")
         return REFUSED
     del data
-    _leave_starter(log)
+    arrival.leave_starter(log)
     keeper.run()
     for name in (places.SOCKET, places.STDIN):
         try:
@@ -261,38 +271,3 @@ def main() -> int:
         except OSError:
             pass
     return 0
-
-
-def _above(descriptor: int) -> int:
-    # Out of the way of 0, 1 and 2, even where the starter had closed those.
-    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, spawn.ABOVE)
-    os.close(descriptor)
-    return moved
-
-
-def _locked(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _take_place(kept: tuple[int, ...]) -> None:
-    try:
-        os.setsid()
-    except PermissionError:
-        pass  # started as a leader already
-    spawn.close_all_but(kept)
-    for descriptor in kept[3:]:
-        os.set_inheritable(descriptor, False)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    system.become_subreaper(True)
-    system.hide_memory()
-
-
-def _leave_starter(log: int) -> None:
-    null = os.open(os.devnull, os.O_RDONLY)
-    for place, descriptor in enumerate((null, log, log)):
-        os.dup2(descriptor, place)
-    os.close(null)

@@ -52,5 +52,15 @@ def command_id(request: Record) -> int | str:
     return value
 
 
+def segments(request: Record) -> dict[str, int]:
+    """Return the highest segment of each stream that may begin; a stream without one has no bound."""
+    given = request.get("segments") or {}
+    if not isinstance(given, dict) or not all(
+        isinstance(number, int) and not isinstance(number, bool) and number > 0 for number in given.values()
+    ):
+        raise RequestInvalid(f"segments: got {given!r}, wanted numbers from 1 by the stream's name, or null")
+    return {str(stream): number for stream, number in given.items()}
+
+
 def _is_text(value: object) -> bool:
     return isinstance(value, str) and "\0" not in value

@@ -56,6 +56,10 @@ class Segments:
             self._log = os.open(places.segment(self._stream, self.number), flags, 0o600)
             self.offset = os.fstat(self._log).st_size
 
+    def is_full(self) -> bool:
+        """Tell whether the next byte begins another segment."""
+        return self.offset >= self._limit_bytes and not self._hand
+
     def take(self, pipe: int) -> int:
         """Move what is in `pipe` now, or a part of it, behind the last byte; 0 at the end of the stream.
 

@@ -51,6 +51,7 @@ class Specification:
         "lend_from",
         "limits",
         "name",
+        "room",
         "run_id",
         "segment_limit_bytes",
         "state_dir",
@@ -86,6 +87,7 @@ class Specification:
         self.free_floor_bytes = int(_number(fields, "free_floor_bytes", DEFAULT_FREE_FLOOR_BYTES))
         self.cgroup_parent = None if fields.get("cgroup_parent") is None else _text(fields, "cgroup_parent")
         self.limits = _limits(fields)
+        self.room = None if fields.get("room") is None else int(_number(fields, "room", 0))
         self.takeover = _takeover(fields)
         if self.segment_limit_bytes < 1 or not self.argv:
             raise SpecificationInvalid(
@@ -129,6 +131,7 @@ def build(
     gateway_grace_s: float = DEFAULT_GATEWAY_GRACE_S,
     sweep_grace_s: float = DEFAULT_SWEEP_GRACE_S,
     free_floor_bytes: int = DEFAULT_FREE_FLOOR_BYTES,
+    room: int | None = None,
     limits: dict[str, float] | None = None,
     cgroup_parent: str | None = None,
     takeover: dict[str, int | None] | None = None,

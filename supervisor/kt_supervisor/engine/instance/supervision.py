@@ -4,6 +4,7 @@ Everything but `watch` is called under the instance's lock.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -59,7 +60,7 @@ class Supervision:
         self.comebacks = Comebacks(parts, row, restart=resumed.restart)
         self._parts = parts
         self._resumed = resumed
-        self._retention = Retention(parts, row.id, row.name)
+        self._retention = Retention(parts, row.id, row.name, ask=self._make_room)
 
     async def row(self) -> InstanceRow:
         """Return what the ledger knows. Raises NoSuchAgent where it was removed meanwhile."""
@@ -171,7 +172,13 @@ class Supervision:
         current.link.on_output = on_output
         current.input.open()
         current.tail.poke()
+        self._retention.begin()
         self._parts.tasks.start(f"watch {self.name}", self.watch(current))
+
+    async def _make_room(self, segments: dict[str, int]) -> None:
+        if self.current is not None and self.current.link is not None:
+            with contextlib.suppress(KeeperGone):
+                await self.current.link.ask("room", segments=segments)
 
     def look_again(self, current: CurrentRun) -> None:
         """Judge a Run again in a while, without anybody asking."""

@@ -11,7 +11,7 @@ import heapq
 import json
 import logging
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,13 +81,29 @@ class Stock:
 class Retention:
     """Keeps one instance within its cap; `poke` it when there was output."""
 
-    def __init__(self, parts: Parts, instance_id: str, name: str) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        instance_id: str,
+        name: str,
+        *,
+        ask: Callable[[dict[str, int]], Awaitable[None]],
+    ) -> None:
+        """Keep one within its cap; `ask` tells the keeper of its Run how far its segments may go on."""
         self._parts = parts
         self._instance_id = instance_id
         self._name = name
+        self.room: dict[str, int] = {}
+        self._told: dict[str, int] = {}
+        self._ask = ask
         self._strangers: set[str] = set()
         self._wanted = False
         self._working = False
+
+    def begin(self) -> None:
+        """Look soon, and tell a keeper that has been told nothing yet."""
+        self._told = {}
+        self.poke()
 
     def poke(self) -> None:
         """Look soon, without anybody waiting; many pokes are one."""
@@ -101,8 +117,14 @@ class Retention:
             while self._wanted:
                 self._wanted = False
                 over = await self.keep()
+                self._wanted |= over  # what could not go yet can once it is folded
+                if self.room != self._told:
+                    await self._ask(self.room)
+                    self._told = self.room
                 await asyncio.sleep(REST_OVER_S if over else REST_S)
         except (StoreUnavailable, OSError) as error:
+            self._told = {}
+            await self._ask({})  # a ledger that is away holds up no agent
             logger.warning("the output of %s is not kept within its cap now: %s", self._name, error)
         finally:
             self._working = False
@@ -115,11 +137,15 @@ class Retention:
         """
         cap, runs, stocks = await asyncio.to_thread(self._look)
         total = sum(size for stock in stocks for _, size in stock.sizes)
-        if total <= cap and len(runs) <= KEPT_RUNS:
-            return False
-        folded = await self._parts.writer.do(lambda store: _folded(store, runs))
-        await asyncio.to_thread(self._reduce, runs, stocks, folded, total - cap)
-        return True
+        segment_bytes = segment_limit_bytes(cap)
+        wanted = cap - len(STREAMS) * segment_bytes  # so that each stream can begin another one
+        over = total > wanted or len(runs) > KEPT_RUNS
+        if over:
+            folded = await self._parts.writer.do(lambda store: _folded(store, runs))
+            await asyncio.to_thread(self._reduce, runs, stocks, folded, total - wanted)
+            total = sum(size for stock in stocks for _, size in stock.sizes)
+        self.room = room(stocks, cap - total, segment_bytes)
+        return over
 
     def _look(self) -> tuple[int, list[KnownRun], list[Stock]]:
         runs = run_logs.numbered(self._parts.files, self._instance_id, strangers=self._strangers)
@@ -136,6 +162,21 @@ class Retention:
             over = folded[run.id].ended and (empty or at < len(runs) - KEPT_RUNS)
             if over and state_dir.is_held(run.files.lock) is not True:
                 forget(run, runs[at + 1])
+
+
+def room(stocks: Sequence[Stock], free: int, segment_bytes: int) -> dict[str, int]:
+    """Return the highest segment that each stream of the latest Run may begin, so that `free` bytes suffice.
+
+    Where nothing is free, none: the agent waits until what it printed is folded and the oldest of it has gone. Where
+    nothing but the segments that are written is left, one more, however small the cap.
+    """
+    more = max(0, free) // (len(STREAMS) * segment_bytes)
+    if all(len(stock.sizes) <= 1 for stock in stocks):
+        more = max(more, 1)
+    return {
+        stock.segments.stream: (stock.sizes[-1][0] if stock.sizes else 1) + more
+        for stock in stocks[-len(STREAMS) :]
+    }
 
 
 def stock_of(run: KnownRun) -> list[Stock]:

@@ -28,6 +28,9 @@ from kt_supervisor.keeper import specification
 
 logger = logging.getLogger(__name__)
 
+FIRST_SEGMENTS = 2
+"""How many segments of each stream a Run may fill before its disk cap is looked at: half of the cap at most."""
+
 SPAWN_TIMEOUT_S = 20.0
 MEET_TIMEOUT_S = 5.0
 CONFIRM_S = 15.0
@@ -84,6 +87,7 @@ class CurrentRun:
             engine_command=list(parts.spawner.engine_command()),
             engine_env=environment.for_our_processes(),
             lend_from=str(parts.files.gateway.lend) if metered else None,
+            room=FIRST_SEGMENTS,
             segment_limit_bytes=log_retention.segment_limit_bytes(
                 log_retention.cap_bytes(parts, self._instance.name)
             ),

@@ -52,6 +52,31 @@ def test_a_flood_keeps_within_its_cap_loses_no_report_and_every_reader_is_told(o
     assert everything[5:] == read(f"after={everything[4]['position']}")
 
 
+def test_a_flood_never_takes_much_more_than_its_cap_and_goes_on(own_house: Any) -> None:
+    code = "import os, time\nfor _ in range(6400): os.write(1, (b'y' * 99 + b'\\n') * 100)\ntime.sleep(600)"
+    own_house.register("bot", code)
+    own_house.set("bot", "logs.cap", "8M")
+    run_id = own_house.start("bot")["run_id"]
+    most = 0
+
+    def all_written() -> bool:
+        nonlocal most
+        most = max(most, on_disk(own_house, run_id))
+        return (
+            sum(1 for _ in own_house.files.run(run_id).root.glob("out-*.log"))
+            and last(own_house, run_id) >= 61
+        )
+
+    own_house.until(all_written, "64 MB went through a cap of 8")
+
+    assert most <= 10 * MEBI
+
+
+def last(house: Any, run_id: str) -> int:
+    """Return the number of the last segment."""
+    return max(int(path.stem.partition("-")[2]) for path in house.files.run(run_id).root.glob("out-*.log"))
+
+
 def test_a_report_is_counted_whose_engine_died_before_its_segment_went(own_house: Any) -> None:
     own_house.register("bot", FLOOD)
     own_house.set("bot", "logs.cap", "1M")
