@@ -19,25 +19,18 @@ GUARD_WINDOW_S = 60.0
 
 
 class Guard:
-    """At most `limit` automatic restarts within `window_s`, over all agents; those beyond wait their turn."""
+    """At most `limit` automatic restarts within `window_s`, over all agents. Whoever comes is given its moment."""
 
     def __init__(self, *, limit: int = GUARD_LIMIT, window_s: float = GUARD_WINDOW_S) -> None:
-        self._limit = limit
         self._window_s = window_s
-        self._granted: deque[float] = deque()
-        self._turn = asyncio.Lock()
+        self._granted: deque[float] = deque(maxlen=limit)
 
-    async def turn(self) -> None:
-        """Return once one more restart may begin; first come, first served."""
-        clock = asyncio.get_running_loop()
-        async with self._turn:
-            while len(self._granted) >= self._limit:
-                wait_s = self._granted[0] + self._window_s - clock.time()
-                if wait_s <= 0:
-                    self._granted.popleft()
-                else:
-                    await asyncio.sleep(wait_s)
-            self._granted.append(clock.time())
+    def turn_s(self, now_s: float) -> float:
+        """Return the moment at which a restart that is due now may begin; first come, first served."""
+        full = len(self._granted) == self._granted.maxlen
+        moment_s = max(now_s, self._granted[0] + self._window_s) if full else now_s
+        self._granted.append(moment_s)
+        return moment_s
 
 
 class Restarting:
@@ -81,7 +74,8 @@ class Restarting:
 
     async def _wait(self, instance_id: str, wait_s: float, restart: Callable[[], Awaitable[None]]) -> None:
         await asyncio.sleep(wait_s)
-        await self._guard.turn()
+        clock = asyncio.get_running_loop()
+        await asyncio.sleep(self._guard.turn_s(clock.time()) - clock.time())
         # From here on it is under way: whoever stops the agent waits for it, or interrupts its start.
         self._waiting.pop(instance_id, None)
         await restart()

@@ -62,8 +62,14 @@ def _pipes(keeper: Path) -> tuple[int | None, int | None]:
         data, descriptors, _, _ = socket.recv_fds(connection, ANSWER_BYTES, len(STREAMS))
     for descriptor in descriptors:
         os.set_inheritable(descriptor, False)
-    named = dict(zip(json.loads(data).get("streams", ()), descriptors, strict=False))
-    return named.get("out"), named.get("err")
+    named: dict[str, int] = {}
+    try:
+        named = dict(zip(json.loads(data).get("streams", ()), descriptors, strict=True))
+        return named.get("out"), named.get("err")
+    finally:
+        for descriptor in descriptors:
+            if descriptor not in (named.get("out"), named.get("err")):
+                os.close(descriptor)
 
 
 def _pidfd(pid: object, ticks: object) -> int | None:
