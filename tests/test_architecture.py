@@ -35,6 +35,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     "alembic": ("ledger/kt_ledger/store/",),
     "genai_prices": ("ledger/kt_ledger/",),
     "tomlkit": ("manifest/kt_manifest/",),
+    "re2": ("manifest/kt_manifest/line_pattern.py",),
     "semver": ("manifest/kt_manifest/",),
     "pydantic": ("manifest/kt_manifest/", "supervisor/kt_supervisor/engine/"),
     "mitmproxy": ("gateway/kt_gateway/mitm/", "addons/kt_addons/"),

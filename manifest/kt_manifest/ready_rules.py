@@ -5,8 +5,7 @@ from typing import Any
 
 from kt_manifest import readiness, schema, snapshot, words
 from kt_manifest.findings import Draft, Finding
-from kt_manifest.line_pattern import LinePattern
-from kt_manifest.pattern_compiler import PatternRefused
+from kt_manifest.line_pattern import LinePattern, PatternRefused
 from kt_manifest.snapshot import READY_DEADLINE_S, Ready
 
 WAYS = ("line", "port", "http", "command")
