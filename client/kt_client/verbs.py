@@ -102,6 +102,10 @@ class Verbs[Document, Lines](ABC):
         """Return all that is known of one agent."""
         return self._ask(_about(name, "GET"))
 
+    def usage_of_removed(self) -> Document:
+        """Return what agents used that were removed, the latest first."""
+        return self._ask(Request(method="GET", target="/v1/usage?removed=1"))
+
     def usage(self, name: str | None = None) -> Document:
         """Return what one agent, or all of them together, have used."""
         if name is not None:
@@ -152,15 +156,52 @@ class Verbs[Document, Lines](ABC):
         query = f"?home={'delete' if delete else 'retain'}&force={int(force)}"
         return self._ask(_about(name, "DELETE", query, timeout_s=REMOVE_TIMEOUT_S))
 
-    def logs(self, name: str, *, follow: bool = False) -> Lines:
-        """Yield what an agent printed, a line at a time; `follow`: until it ends."""
-        return self._follow(_about(name, "GET", f"/logs?follow={int(follow)}", timeout_s=None))
+    def logs(
+        self,
+        name: str,
+        *,
+        follow: bool = False,
+        tail: int | None = None,
+        since_ns: int | None = None,
+        streams: Sequence[str] = (),
+        run: str | None = None,
+        after: str | None = None,
+    ) -> Lines:
+        """Yield what an agent printed, a line at a time.
+
+        Args:
+            name: whose.
+            follow: go on until the agent has ended.
+            tail: at most so many lines of what is there already.
+            since_ns: only what was printed from this moment on, in nanoseconds since 1970 UTC.
+            streams: "out", "err", "engine"; none for all.
+            run: only this Run's.
+            after: the `position` of a line: what comes behind it, without a gap and without a repetition.
+        """
+        query = [("follow", str(int(follow)))] + [("stream", stream) for stream in streams]
+        chosen = {"tail": tail, "since_ns": since_ns, "run": run, "after": after}
+        query += [(field, str(value)) for field, value in chosen.items() if value is not None]
+        target = "/logs?" + "&".join(f"{field}={quoted(value)}" for field, value in query)
+        return self._follow(_about(name, "GET", target, timeout_s=None))
 
     def events(self, *, after: int = 0, follow: bool = False, instance: str | None = None) -> Lines:
         """Yield what happened after an event's number, to all agents or to one; `follow`: without end."""
         query = f"?after={after}&follow={int(follow)}"
         query += f"&instance={quoted(instance)}" if instance is not None else ""
         return self._follow(Request(method="GET", target=f"/v1/events{query}", timeout_s=None, unused=()))
+
+    # -- memory ------------------------------------------------------------------------------------------------
+    def memory_show(self, name: str) -> Document:
+        """Return what memory is attached to an agent."""
+        return self._ask(_about(name, "GET", "/memory"))
+
+    def memory_attach(self, name: str, kind: str) -> Document:
+        """Attach memory, "filesystem" or "native", to an agent that does not run."""
+        return self._ask(_about(name, "PUT", "/memory", body={"kind": kind}))
+
+    def memory_detach(self, name: str) -> Document:
+        """Detach it; its folder stays."""
+        return self._ask(_about(name, "DELETE", "/memory"))
 
     # -- configuration -----------------------------------------------------------------------------------------
     def config_get(self, name: str, key: str | None = None, *, reveal: bool = False) -> Document:

@@ -134,3 +134,34 @@ def test_it_tells_which_version_answered(script: Any, kt: Any) -> None:
     Client(kt.state, hears_version=seen.append).engine_status()
 
     assert ["9.9"] == seen
+
+
+def test_logs_are_read_from_their_end_by_stream_and_on_from_a_position(client: Client) -> None:
+    code = "import sys\nfor n in range(5): print(n, flush=True); print(-n, file=sys.stderr, flush=True)"
+    client.register(
+        "said", kind="command", command=[sys.executable, "-c", f"{code}\nimport time; time.sleep(1)"]
+    )
+    client.start("said")
+    list(client.logs("said", follow=True))
+
+    out = list(client.logs("said", streams=("out",)))
+    last = [line["text"] for line in client.logs("said", streams=("err",), tail=2)]
+    rest = [line["text"] for line in client.logs("said", streams=("out",), after=out[2]["position"])]
+
+    assert (["0", "1", "2", "3", "4"], ["-3", "-4"], ["3", "4"]) == (
+        [line["text"] for line in out],
+        last,
+        rest,
+    )
+
+
+def test_memory_is_attached_shown_and_detached(client: Client) -> None:
+    client.register("thinks", kind="command", command=["true"])
+
+    attached = client.memory_attach("thinks", "filesystem")
+    shown = client.memory_show("thinks")
+    client.memory_detach("thinks")
+
+    assert "managed_dir_byte_durable" == attached["guarantee"]
+    assert attached["dir"] == shown["dir"]
+    assert client.memory_show("thinks").get("kind") is None

@@ -4,7 +4,7 @@ import asyncio
 
 from aiohttp import web
 
-from kt_supervisor.engine.control import registration, requests, streams
+from kt_supervisor.engine.control import requests, streams
 from kt_supervisor.engine.control.engine_routes import Host
 from kt_supervisor.engine.instance.fleet import Fleet
 from kt_supervisor.engine.instance.instance import Instance
@@ -43,6 +43,9 @@ class FleetRoutes:
     async def _register(self, request: web.Request) -> web.Response:
         body = await requests.body(request)
         await self._host.ready()
+        # Imported when it is needed: it brings pydantic, and an engine that comes back must not wait for that.
+        from kt_supervisor.engine.control import registration
+
         adapter = await asyncio.to_thread(registration.snapshot, body)
         answer = await self._fleet.register(requests.text(body, "name"), adapter)
         return requests.answer(answer, status=201)
