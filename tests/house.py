@@ -99,7 +99,10 @@ class House:
 
     def register(self, name: str, code: str, *words: str, observe: bool = False) -> Any:
         """Register an agent that runs this Python code."""
-        argv = [sys.executable, "-u", "-c", code, *words]
+        return self.register_command(name, sys.executable, "-u", "-c", code, *words, observe=observe)
+
+    def register_command(self, name: str, *argv: str, observe: bool = False) -> Any:
+        """Register an agent by its command line."""
         adapter = kinds.command(argv, interactive=False, observe=observe)
         return self.ask("POST", "/v1/agents", {"name": name, "adapter": adapter.to_json()})
 
