@@ -31,6 +31,17 @@ def segment(stream: str, number: int) -> str:
     return f"{stream}-{number:06d}.log"
 
 
+def segment_numbers(stream: str, names: list[str]) -> list[int]:
+    """Return the numbers of the log segments of `stream` among file names."""
+    beginning, end = f"{stream}-", ".log"
+    found = [
+        name[len(beginning) : -len(end)]
+        for name in names
+        if name.startswith(beginning) and name.endswith(end)
+    ]
+    return [int(number) for number in found if number.isdecimal()]
+
+
 def index(stream: str, number: int) -> str:
     """Return the time index of that segment: pairs (offset, wall-clock ns), little-endian u64."""
     return f"{stream}-{number:06d}.idx"

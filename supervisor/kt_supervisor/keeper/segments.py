@@ -37,8 +37,8 @@ class Segments:
 
     def resume(self) -> None:
         """Go on where another keeper ended: at the end of the last segment that exists."""
-        while os.path.exists(places.segment(self._stream, self.number + 1)):
-            self.number += 1
+        # Listed, not counted up from 1: the oldest may have been deleted.
+        self.number = max((self.number, *places.segment_numbers(self._stream, os.listdir("."))))
 
     def open(self) -> None:
         """Create the present segment if it is not open yet.

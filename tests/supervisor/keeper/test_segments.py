@@ -102,6 +102,24 @@ def test_another_keepers_last_segment_goes_on(here: Path) -> None:
     after.sync()
 
 
+def test_another_keeper_goes_on_behind_segments_that_were_deleted(here: Path) -> None:
+    before = segments.Segments("out", limit_bytes=4)
+    for word in (b"one ", b"two ", b"three"):
+        before.append(memoryview(word), 1)
+    (here / "out-000001.log").unlink()
+    (here / "out-000002.log").unlink()
+
+    after = segments.Segments("out", limit_bytes=9)
+    after.resume()
+    after.open()
+    after.append(memoryview(b"re"), 2)
+
+    assert (3, 7) == (after.number, after.offset)
+    assert [b"threere"] == files(here)
+    before.sync()
+    after.sync()
+
+
 def test_only_few_full_segments_wait_for_the_disk(here: Path) -> None:
     log = segments.Segments("out", limit_bytes=1)
     before = len(list(Path("/proc/self/fd").iterdir()))

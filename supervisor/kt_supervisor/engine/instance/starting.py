@@ -5,6 +5,7 @@ import json
 import logging
 import secrets
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from kt_ledger import ids
@@ -12,6 +13,7 @@ from kt_ledger.durable import replace_file
 from kt_ledger.records import InstanceRow, RunRow, State
 from kt_ledger.store import StoreUnavailable
 from kt_manifest import readiness as manifest_readiness
+from kt_manifest.executable import ExecutableMissing, NotExecutable
 from kt_manifest.readiness import Probe
 from kt_manifest.snapshot import Adapter
 from kt_supervisor.engine.instance import failed_start, lifecycle, probing, readiness
@@ -149,6 +151,9 @@ class Starting:
     async def _failed(self, row: InstanceRow, current: CurrentRun, error: Exception) -> LaunchFailed:
         """Settle a start that came to nothing, and return how it is told."""
         ended = await current.end_failed_start()
+        if isinstance(error, ExecutableMissing | NotExecutable):
+            # As where a keeper finds that out: trying again comes to the same.
+            ended = replace(ended, spawn_error=str(error))
         told = failed_start.explain(row.name, current.files, error, ended)
         cause = {"kind": "launch-error", "detail": told.detail}
         try:

@@ -129,6 +129,22 @@ def test_what_cannot_start_is_parked_and_not_tried_again(house: Any) -> None:
     assert "failed" == entry["state"]
 
 
+def test_a_program_that_is_gone_parks_the_agent_at_once(house: Any) -> None:
+    program = house.root.parent / "agent"
+    program.write_text("#!/bin/sh\nsleep 0.6\nexit 3\n")
+    program.chmod(0o755)
+    house.register_command("bot", str(program))
+    house.start("bot")
+    program.unlink()
+
+    entry = house.until(
+        lambda: (found := house.entry("bot")).get("restart", {}).get("parked") and found, "it is parked"
+    )
+
+    assert 1 == entry["restart_count"]
+    assert "executable not found" in entry["restart"]["parked"]
+
+
 def test_a_start_by_hand_forgets_the_row_of_failures(house: Any) -> None:
     house.register("bot", CRASHES)
     house.set("bot", "restart.limit", "2")
