@@ -98,7 +98,9 @@ def test_where_an_engine_that_ends_still_has_the_lock_another_one_is_started(kt:
     fcntl.flock(ending, fcntl.LOCK_EX)
 
     def end_once_one_has_lost() -> None:
-        while not layout.engine_log.exists() or "an engine already serves" not in layout.engine_log.read_text():
+        while (
+            not layout.engine_log.exists() or "an engine already serves" not in layout.engine_log.read_text()
+        ):
             pass
         os.close(ending)
 
