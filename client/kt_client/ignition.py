@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 DEADLINE_S = 15.0
 _LOOK_EVERY_S = 0.02
+_AGAIN_AFTER_S = 0.25
 _LAST_LINES = 12
 
 
@@ -73,7 +74,12 @@ def ensure(files: StateLayout, *, deadline_s: float = DEADLINE_S) -> bool:
             if child is None and _taken(lock):
                 # Whoever had the turn before may have finished between the look and the lock.
                 child = None if link.answers() else _spawn(files)
-            elif child is not None and child.poll() not in (None, 0):
+            elif child is not None and child.poll() == 0:
+                # It left the place to one that does not answer, which has only just begun, or is about to end: one that
+                # is replaced has no socket any more and still its lock.
+                child = None
+                time.sleep(_AGAIN_AFTER_S)
+            elif child is not None and child.poll() is not None:
                 break
             time.sleep(_LOOK_EVERY_S)
     if link.answers():

@@ -14,6 +14,9 @@ from pathlib import Path
 
 MAX_PATH_BYTES = 100
 _SO_PEERPIDFD = 77  # <asm-generic/socket.h>; Python has no name for it before 3.15
+_TIMEVAL = struct.Struct(
+    "@ll"
+)  # struct timeval; little endian, so that a shorter second member is right as well
 _PEER = struct.Struct("3i")  # struct ucred (unix(7)): pid, uid, gid
 
 
@@ -47,13 +50,34 @@ def peer_is(connection: socket.socket, uid: int) -> bool:
 
 
 def connect(client: socket.socket, path: Path) -> None:
-    """Connect `client` to the Unix socket at `path`.
+    """Connect `client` to the Unix socket at `path`, within its timeout where it has one.
 
     Raises:
         OSError: as `socket.connect`.
     """
+    timeout_s = client.gettimeout()
     with reachable(path) as name:
+        if timeout_s:
+            _connect_within(client, name, timeout_s)
+        else:
+            client.connect(name)
+
+
+def _connect_within(client: socket.socket, name: str, timeout_s: float) -> None:
+    # Python's own timeout makes the socket a non-blocking one, and such a connect(2) fails with EAGAIN where the
+    # server's queue is full for this moment; a blocking one waits, for as long as SO_SNDTIMEO says (socket(7)).
+    whole_s = int(timeout_s)
+    client.settimeout(None)
+    client.setsockopt(
+        socket.SOL_SOCKET,
+        socket.SO_SNDTIMEO,
+        _TIMEVAL.pack(whole_s, max(1, int((timeout_s - whole_s) * 1e6))),
+    )
+    try:
         client.connect(name)
+    finally:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TIMEVAL.pack(0, 0))
+        client.settimeout(timeout_s)
 
 
 def peer_pid(connection: socket.socket) -> int | None:

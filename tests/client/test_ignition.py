@@ -1,6 +1,8 @@
+import fcntl
 import json
 import os
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +89,28 @@ def test_an_engine_that_does_not_start_tells_why(tmp_path: Path) -> None:
 
     assert 1 == caught.value.exit_code
     assert "the last lines of" in str(caught.value) and "Is a directory" in str(caught.value)
+
+
+def test_where_an_engine_that_ends_still_has_the_lock_another_one_is_started(kt: Any) -> None:
+    ignition.make_state_dir(kt.state)
+    layout = StateLayout(kt.state)
+    ending = os.open(layout.engine_lock, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(ending, fcntl.LOCK_EX)
+
+    def end_once_one_has_lost() -> None:
+        while (
+            not layout.engine_log.exists() or "an engine already serves" not in layout.engine_log.read_text()
+        ):
+            pass
+        os.close(ending)
+
+    ends = threading.Thread(target=end_once_one_has_lost)
+    ends.start()
+    started = ignition.ensure(layout)
+    ends.join()
+
+    assert started
+    assert 1 == len(engines(kt.state))
 
 
 def test_a_state_directory_that_cannot_be_made_is_said_so(tmp_path: Path) -> None:

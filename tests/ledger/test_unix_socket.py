@@ -5,6 +5,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,23 @@ def test_a_socket_works_at_a_path_of_any_length(tmp_path: Path, depth: int) -> N
         unix_socket.connect(client, folder / "s.sock")
 
         assert 0o600 == stat.S_IMODE((folder / "s.sock").stat().st_mode)
+
+
+def test_a_client_with_a_timeout_waits_for_its_place_in_a_full_queue(tmp_path: Path) -> None:
+    with unix_socket.bind(tmp_path / "s", backlog=0) as server, contextlib.ExitStack() as clients:
+        first, second, late = (clients.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(3))
+        first.settimeout(10)
+        unix_socket.connect(first, tmp_path / "s")
+        late.settimeout(0.05)
+        with pytest.raises(BlockingIOError):
+            unix_socket.connect(late, tmp_path / "s")
+        accepting = threading.Timer(0.05, lambda: clients.enter_context(server.accept()[0]))
+        accepting.start()
+        second.settimeout(10)
+        unix_socket.connect(second, tmp_path / "s")
+        accepting.join()
+
+        assert [10, 10, 0.05] == [one.gettimeout() for one in (first, second, late)]
 
 
 def test_a_stale_socket_is_replaced(tmp_path: Path) -> None:

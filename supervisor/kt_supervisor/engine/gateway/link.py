@@ -17,6 +17,7 @@ from kt_supervisor.engine.gateway.health import Health
 from kt_supervisor.engine.gateway.journals import Journals
 from kt_supervisor.engine.spawn import Spawner
 from kt_supervisor.engine.tasks import Tasks
+from kt_supervisor.keeper import proctree
 
 logger = logging.getLogger(__name__)
 
@@ -113,24 +114,29 @@ class GatewayLink:
         """End the gateway, whoever started it, and start no other; returns once its lock is free."""
         self._ending = True
         deadline_s = asyncio.get_running_loop().time() + timeout_s
-        incarnation = ""
+        last: Status | None = None
         # One that is only just starting, or connected to nobody yet, is ended as well.
-        while self._starting or self._is_there(incarnation):
+        while self._starting or self._is_there(last):
             if asyncio.get_running_loop().time() > deadline_s:
                 return
             try:
                 async with GatewayClient(self._files.admin) as client:
-                    incarnation = (await client.status()).incarnation
+                    last = await client.status()
                     await client.drain(timeout_s)
             except GatewayAway:
                 pass
             await asyncio.sleep(LOOK_EVERY_S)
 
-    def _is_there(self, incarnation: str) -> bool:
-        """Tell whether a gateway accepts, or the one of `incarnation` still finishes."""
-        held = state_dir.is_held(self._files.lock)
-        finishing = bool(incarnation) and state_dir.is_held(self._files.journal(incarnation) / "lock")
-        return held is True or finishing is True
+    def _is_there(self, last: Status | None) -> bool:
+        """Tell whether a gateway accepts, or the `last` one still finishes; ours has finished once it is no process."""
+        if state_dir.is_held(self._files.lock):
+            return True
+        if last is None:
+            return False
+        if state_dir.is_held(self._files.journal(last.incarnation) / "lock"):
+            return True
+        process = None if self._external else proctree.read(last.pid)  # a pid of elsewhere means nothing here
+        return process is not None and process.alive()
 
     async def _follow_one(self) -> bool:
         """Follow the gateway that is there to its end; False where there is none."""
@@ -183,7 +189,7 @@ class GatewayLink:
 
     async def _start_one(self, pause_s: float) -> None:
         """Start a gateway where nobody has one, and wait until its socket answers or it has ended."""
-        if self._external or state_dir.is_held(self._files.lock):
+        if self._external or self._ending or state_dir.is_held(self._files.lock):
             await asyncio.sleep(LOOK_EVERY_S * (10 if self._external else 1))
             return
         self._starting = True
@@ -196,9 +202,13 @@ class GatewayLink:
         child = await asyncio.to_thread(self._spawner.gateway)
         deadline_s = asyncio.get_running_loop().time() + UP_TIMEOUT_S
         while child.poll() is None and asyncio.get_running_loop().time() < deadline_s:
-            if await self._answers():
+            if self._ending:
+                child.terminate()  # it has no listener yet, so nobody's call ends with it
+            elif await self._answers():
                 return
             await asyncio.sleep(LOOK_EVERY_S)
+        if self._ending:
+            return
         logger.error("the gateway did not come up (exit code %s): see %s", child.returncode, self._files.log)
         self._on_lost("not_up", None)
         await asyncio.sleep(pause_s)

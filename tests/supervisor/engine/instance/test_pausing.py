@@ -106,7 +106,7 @@ def test_a_paused_agent_is_stopped_at_once(house: Any) -> None:
 
     stopped = house.stop("bot", timeout_s=20)
 
-    assert {"name": "bot", "state": "stopped", "forced": False} == stopped
+    assert {"name": "bot", "state": "stopped", "forced": False}.items() <= stopped.items()
     assert time.monotonic() - begun_s < 10
 
 
