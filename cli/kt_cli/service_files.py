@@ -33,8 +33,10 @@ KillMode=process
 # One agent that runs out of memory must not take the unit, and all others, with it.
 OOMPolicy=continue
 TasksMax=infinity
-# The engine makes control groups of its own below this one: limits, freezing.
+# The engine makes control groups of its own below this one: limits, freezing. A group with processes of its own
+# can divide nothing (cgroups(7), "no internal processes"), so the engine has a subgroup, where systemd knows how (254).
 Delegate=yes
+DelegateSubgroup=engine
 UMask=0077
 
 [Install]

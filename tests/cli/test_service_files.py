@@ -45,7 +45,9 @@ def test_systemd_itself_accepts_the_unit_whatever_the_paths_hold(tmp_path: Path,
         env=variables,
     )
 
-    assert (0, "") == (done.returncode, done.stderr)
+    # Known from systemd 254 on; an earlier one says so and goes on.
+    told = [line for line in done.stderr.splitlines() if "'DelegateSubgroup'" not in line]
+    assert (0, []) == (done.returncode, told)
 
 
 def test_systemd_ends_the_engine_and_nothing_else(tmp_path: Path) -> None:

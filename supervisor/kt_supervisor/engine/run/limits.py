@@ -1,13 +1,11 @@
 """What an agent may use of the machine: settings in, what the keeper is told out, and who enforces it. Pure."""
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from kt_manifest import value_types
 from kt_manifest.value_types import Value
-from kt_supervisor.keeper import specification
 
 MEMORY, CPU, PIDS, NOFILE = "limits.memory", "limits.cpu", "limits.pids", "limits.nofile"
 UNKNOWN = "not enforced: its keeper says nothing about it; it takes effect at the next start"
@@ -23,15 +21,11 @@ class Limits:
     nofile: int | None = None
 
     def for_keeper(self, cgroup_parent: str | None) -> dict[str, Any]:
-        """Return the arguments of `specification.build` that say this, as far as its keeper understands them."""
+        """Return the arguments of the keeper's `specification.build` that say this."""
         facts = {name: getattr(self, name) for name in self.__slots__}
         given = {name: value for name, value in facts.items() if value is not None}
-        known = inspect.signature(specification.build).parameters
-        return {
-            name: value
-            for name, value in (("limits", given), ("cgroup_parent", cgroup_parent))
-            if value and name in known
-        }
+        said = {"limits": given, "cgroup_parent": cgroup_parent}
+        return {name: value for name, value in said.items() if value}
 
 
 def effective(values: Mapping[str, Value]) -> Limits:
