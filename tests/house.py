@@ -15,9 +15,10 @@ import pytest
 
 from kt_cli.failure import Failure
 from kt_cli.link import EngineAway, Link
+from kt_ledger import process_identity
 from kt_ledger.layout import StateLayout
 from kt_manifest import kinds
-from kt_supervisor.keeper import proctree, system
+from kt_supervisor.keeper import proctree
 
 DEADLINE_S = 40.0
 
@@ -237,7 +238,7 @@ def keeper_of(run: Path) -> proctree.Process | None:
         record = json.loads((run / "run.json").read_bytes())
     except (OSError, ValueError):
         return None
-    if record["boot_id"] != system.boot_id():
+    if record["boot_id"] != process_identity.boot_id():
         return None
     process = proctree.read(record["keeper_pid"])
     same = process is not None and process.start_ticks == record["keeper_start_ticks"] and process.alive()

@@ -1,6 +1,7 @@
 """The exit codes of `kt`, in one table: the frozen surface that scripts rely on.
 
-Source: the predecessor's contract, version 1; `INTERRUPTED` is the shell's own convention (128 + SIGINT).
+Source: the adapter contract, version 1 (docs/adapter-contract.md); `INTERRUPTED` is the shell's own convention
+(128 + SIGINT).
 """
 
 DONE = 0

@@ -2,7 +2,7 @@
 
 SEGMENT_LIMIT_BYTES = 64 << 20
 STUCK_AFTER_S = 5.0
-"""A sync that takes longer makes the journal unhealthy (design section 3)."""
+"""A sync that takes longer makes the journal unhealthy."""
 RETRY_EVERY_S = 0.5
 IDLE_SYNC_S = 0.5
 """How long a record that nobody waits for may stay in the kernel's cache only."""

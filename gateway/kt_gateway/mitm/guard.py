@@ -1,4 +1,4 @@
-"""An exchange behind a guard: whatever our own metering does, the agent's bytes go on (promise P1).
+"""An exchange behind a guard: whatever our own metering does, the agent's bytes go on.
 
 Every method has the exchange's own meaning. After the first exception the exchange is never asked again: bytes pass
 as they come, those that it had taken and not given back first, and the row says `meter_fault`.

@@ -5,8 +5,8 @@ import sqlite3
 import sys
 from pathlib import Path
 
+from kt_ledger import process_identity
 from kt_supervisor.doctor.finding import Finding, bad, ok, warn
-from kt_supervisor.keeper import system
 
 WAL_RESET_FIRST, WAL_RESET_LAST = (3, 7, 0), (3, 51, 2)
 CONTROLLERS = ("cpu", "memory", "pids")
@@ -80,7 +80,7 @@ def clock(*, wall_ns: int, newest_ns: int | None = None, jumped_ns: int | None =
         return bad(
             "clock", f"it says {wall_ns // 10**9} s since 1970", "set it: windows and retention depend on it"
         )
-    if sys.platform.startswith("linux") and not system.boot_id():
+    if sys.platform.startswith("linux") and not process_identity.boot_id():
         return warn("clock", "no boot id", "mount /proc: a reboot could not be told from a crash")
     if newest_ns is not None and newest_ns - wall_ns > AHEAD_S * 1e9:
         ahead_s = (newest_ns - wall_ns) / 1e9

@@ -13,7 +13,7 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from kt_ledger import unix_socket
+from kt_ledger import process_identity, unix_socket
 from kt_ledger.clock import SystemClock
 from kt_ledger.event_documents import GATEWAY
 from kt_ledger.layout import StateLayout
@@ -45,7 +45,7 @@ from kt_supervisor.engine.tasks import Tasks
 from kt_supervisor.engine.telling import views
 from kt_supervisor.engine.telling.hooks import Hooks
 from kt_supervisor.engine.writer import Writer
-from kt_supervisor.keeper import proctree, system
+from kt_supervisor.keeper import proctree
 
 logger = logging.getLogger(__name__)
 
@@ -265,6 +265,6 @@ class Engine:
         who = {
             "pid": os.getpid(),
             "start_ticks": proctree.start_ticks(os.getpid()),
-            "boot_id": system.boot_id(),
+            "boot_id": process_identity.boot_id(),
         }
         return who | {"version": VERSION, "started_at_ns": self._started_at_ns}

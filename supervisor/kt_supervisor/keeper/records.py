@@ -3,8 +3,8 @@
 import json
 import os
 
-from kt_ledger import durable
-from kt_supervisor.keeper import PROTOCOL, loop, places, proctree, system
+from kt_ledger import durable, process_identity
+from kt_supervisor.keeper import PROTOCOL, loop, places, proctree
 
 MAX_NOTES_BYTES = 256 * 1024
 
@@ -64,7 +64,7 @@ def identity(run_id: str, instance_id: str, agent_pid: int) -> dict[str, object]
         "agent_pid": agent_pid,
         "agent_start_ticks": proctree.start_ticks(agent_pid),
         "pgid": agent_pid,
-        "boot_id": system.boot_id(),
+        "boot_id": process_identity.boot_id(),
     }
 
 

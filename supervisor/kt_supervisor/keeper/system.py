@@ -48,12 +48,3 @@ def fork_sibling() -> int | None:
         return None
     pid = _libc.syscall(ctypes.c_long(number), ctypes.c_ulong(_CLONE_PARENT | _SIGCHLD), 0, 0, 0, 0)
     return None if pid < 0 else int(pid)
-
-
-def boot_id() -> str:
-    """Return what tells this boot of the machine from all others; empty where unknown."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id") as file:
-            return file.read().strip()
-    except OSError:
-        return ""

@@ -1,4 +1,4 @@
-"""Whatever the exchange does, the agent's bytes come out whole, in order and once (promise P1)."""
+"""Whatever the exchange does, the agent's bytes come out whole, in order and once."""
 
 from typing import Any
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.supervisor.keeper import conftest
 
-from kt_supervisor.keeper import system
+from kt_ledger import process_identity
 
 PATHS = os.pathsep.join(str(conftest.REPOSITORY / room) for room in ("supervisor", "ledger"))
 
@@ -69,4 +69,4 @@ def test_hidden_memory_is_not_dumpable() -> None:
 
 
 def test_the_boot_id_is_the_kernels() -> None:
-    assert system.boot_id() == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert process_identity.boot_id() == Path("/proc/sys/kernel/random/boot_id").read_text().strip()

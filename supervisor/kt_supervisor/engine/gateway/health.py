@@ -7,10 +7,11 @@ import asyncio
 import logging
 import signal
 
+from kt_ledger import process_identity
 from kt_ledger.layout import GatewayLayout
 from kt_supervisor.engine.gateway.client import GatewayAway, GatewayClient
 from kt_supervisor.engine.run import adoption
-from kt_supervisor.keeper import proctree, system
+from kt_supervisor.keeper import proctree
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +57,7 @@ def end_hung(files: GatewayLayout) -> bool:
     """Kill the gateway of the record, where it is exactly that process; return whether it was."""
     record = adoption.read_json(files.record) or {}
     pid, ticks = record.get("pid"), record.get("start_ticks")
-    if record.get("boot_id") != system.boot_id() or not adoption.is_alive(pid, ticks):
+    if record.get("boot_id") != process_identity.boot_id() or not adoption.is_alive(pid, ticks):
         return False
     process = proctree.read(pid) if isinstance(pid, int) else None
     if process is None or process.start_ticks != ticks:

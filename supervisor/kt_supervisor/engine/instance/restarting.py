@@ -9,10 +9,10 @@ import random
 from collections import deque
 from collections.abc import Awaitable, Callable
 
+from kt_ledger import process_identity
 from kt_ledger.clock import Clock
 from kt_supervisor.engine.instance.restart_policy import History, Instant
 from kt_supervisor.engine.tasks import Tasks
-from kt_supervisor.keeper import system
 
 GUARD_LIMIT = 10
 GUARD_WINDOW_S = 60.0
@@ -41,7 +41,7 @@ class Restarting:
         self._tasks = tasks
         self._chance = chance
         self._guard = guard
-        self._boot_id = system.boot_id()
+        self._boot_id = process_identity.boot_id()
         self._waiting: dict[str, asyncio.Task[None]] = {}
 
     def now(self) -> Instant:

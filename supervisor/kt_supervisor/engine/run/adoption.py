@@ -10,11 +10,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from kt_ledger import process_identity
 from kt_ledger.layout import RunLayout
 from kt_ledger.records import RunRow
 from kt_supervisor.engine import state_dir
 from kt_supervisor.engine.run.ending import Exit
-from kt_supervisor.keeper import proctree, system
+from kt_supervisor.keeper import proctree
 
 REBOOTED = "the machine was restarted"
 
@@ -98,7 +99,7 @@ def gather(files: RunLayout, run: RunRow) -> Evidence:
     lock_held = state_dir.is_held(files.lock) is True
     record = read_json(files.record)
     boot_id = (record or {}).get("boot_id") or run.boot_id
-    same_boot = boot_id in (None, "", system.boot_id())
+    same_boot = boot_id in (None, "", process_identity.boot_id())
     keeper_alive = agent_alive = None
     proven = False
     if record is not None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import psutil  # type: ignore[import-untyped]
 
+from kt_ledger import process_identity
 from kt_supervisor.keeper import proctree, system
 
 SHORTEST_WINDOW_S = 0.5
@@ -67,7 +68,7 @@ class Sampler:
         if not system.LINUX:
             return {run.run_id: _nothing("processes cannot be identified on this system") for run in runs}
         processes = _all_processes()
-        boot_id = system.boot_id()
+        boot_id = process_identity.boot_id()
         return {run.run_id: self._one(run, processes, boot_id, with_pss=with_pss) for run in runs}
 
     def forget_all_but(self, run_ids: set[str]) -> None:

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from kt_ledger import process_identity
 from kt_ledger.layout import GatewayLayout
 from kt_supervisor.engine.gateway import health
 from kt_supervisor.engine.gateway.health import PATIENCE, Health
-from kt_supervisor.keeper import proctree, system
+from kt_supervisor.keeper import proctree
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def record(files: GatewayLayout, process: Any, **other: Any) -> None:
     facts = {
         "pid": process.pid,
         "start_ticks": proctree.start_ticks(process.pid),
-        "boot_id": system.boot_id(),
+        "boot_id": process_identity.boot_id(),
     }
     files.record.write_text(json.dumps(facts | other))
 

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from kt_ledger import process_identity
 from kt_ledger.layout import RunLayout
 from kt_ledger.records import RunRow
 from kt_supervisor.engine.run import adoption
 from kt_supervisor.engine.run.adoption import Evidence, Verdict
 from kt_supervisor.engine.run.ending import Exit
-from kt_supervisor.keeper import proctree, system
+from kt_supervisor.keeper import proctree
 
 EXIT = Exit(code=0)
 RECORD = {"keeper_pid": 11, "agent_pid": 12}
@@ -99,7 +100,11 @@ def test_a_half_written_record_is_none(tmp_path: Path) -> None:
 
 def test_a_reused_pid_is_not_the_keeper(tmp_path: Path) -> None:
     ticks = proctree.start_ticks(os.getpid())
-    record = {"keeper_pid": os.getpid(), "keeper_start_ticks": ticks + 1, "boot_id": system.boot_id()}
+    record = {
+        "keeper_pid": os.getpid(),
+        "keeper_start_ticks": ticks + 1,
+        "boot_id": process_identity.boot_id(),
+    }
     (tmp_path / "run.json").write_text(json.dumps(record))
 
     found = adoption.gather(RunLayout(tmp_path), RUN)

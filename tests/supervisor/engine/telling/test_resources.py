@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from kt_ledger import process_identity
 from kt_supervisor.engine.telling.resources import Roots, Sampler
-from kt_supervisor.keeper import proctree, system
+from kt_supervisor.keeper import proctree
 
 TREE = """
 import subprocess, sys, time
@@ -51,7 +52,7 @@ class Family:
         pid = self.process.pid
         facts = {
             "run_id": "r",
-            "boot_id": system.boot_id(),
+            "boot_id": process_identity.boot_id(),
             "keeper": (None, None),
             "agent": (pid, proctree.start_ticks(pid)),
         }
