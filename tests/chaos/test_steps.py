@@ -83,18 +83,8 @@ class Scene:
         return process if process is not None and process.alive() else None
 
 
-def stopped(scene: Scene) -> bool:
-    return is_in(scene, b"Tt")
-
-
-def going(scene: Scene) -> bool:
-    return not is_in(scene, b"Tt")
-
-
-def is_in(scene: Scene, states: bytes) -> bool:
-    pid = scene.house.run_record(scene.old().name)["agent_pid"]
-    process = proctree.read(pid)
-    return process is not None and process.state in [bytes([state]) for state in states]
+def frozen(scene: Scene) -> bool:
+    return evidence.stands_still(scene.house, scene.old().name)
 
 
 MOMENTS: dict[str, tuple[str, Callable[[Scene], bool], tuple[str, ...]]] = {
@@ -109,9 +99,9 @@ MOMENTS: dict[str, tuple[str, Callable[[Scene], bool], tuple[str, ...]]] = {
     "stop: agent told": ("stop", lambda s: (s.house.files.home(s.name) / "asked").exists(), ("stopped",)),
     "stop: exit kept": ("stop", lambda s: (s.old() / "exit.json").exists(), ("stopped",)),
     "pause: asked": ("pause", lambda _: True, ("paused", "running")),
-    "pause: frozen": ("pause", stopped, ("paused",)),
+    "pause: frozen": ("pause", frozen, ("paused",)),
     "resume: asked": ("resume", lambda _: True, ("paused", "running")),
-    "resume: thawed": ("resume", going, ("running",)),
+    "resume: thawed": ("resume", lambda s: not frozen(s), ("running",)),
     "restart: agent told": (
         "restart",
         lambda s: (s.house.files.home(s.name) / "asked").exists(),
@@ -180,10 +170,10 @@ def once(house: House, moment: str, tally: Tally, *, delay_s: float) -> None:
         f"{moment}, {delay_s * 1000:.0f} ms: the agent is {' or '.join(allowed)}: {house.log()[-1500:]}",
     )
     # What was done, or undone, is so in the kernel, too.
-    if entry["state"] == "running":
-        until(lambda: (p := scene.agent()) is not None and p.state not in (b"T", b"t"), f"{moment}: it runs")
-    elif entry["state"] == "paused":
-        until(lambda: (p := scene.agent()) is not None and p.state in (b"T", b"t"), f"{moment}: it stands")
+    if entry["state"] in ("running", "paused"):
+        still = entry["state"] == "paused"
+        run_id = entry["run_id"]
+        until(lambda: evidence.stands_still(house, run_id) == still, f"{moment}: it is {entry['state']}")
     else:
         assert scene.agent() is None
     if entry["state"] in ("running", "paused"):

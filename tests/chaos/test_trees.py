@@ -5,11 +5,10 @@ import random
 from pathlib import Path
 
 import pytest
+from tests.chaos import evidence
 from tests.chaos.tally import Tally
 from tests.house import House, until
 from tests.supervisor.keeper import test_stop_trees as trees
-
-from kt_supervisor.keeper import proctree
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 
@@ -32,21 +31,13 @@ def test_no_tree_survives_a_stop_or_moves_in_a_pause(
         until(
             lambda nodes=nodes, text=text: len(list(nodes.iterdir())) >= trees.size(text), f"{text} is there"
         )
-        keeper = house.run_record(run_id)["keeper_pid"]
 
         if chance.random() < 0.5:
             assert "paused" == house.ask("POST", f"/v1/agents/{name}/pause", {})["state"]
-            until(
-                lambda keeper=keeper: all(map(stands, proctree.descendants(keeper))), f"{text} stands still"
-            )
+            until(lambda run_id=run_id: evidence.stands_still(house, run_id), f"{text} stands still")
         stopped = house.stop(name, timeout_s=chance.choice((0, 0.2)))
 
         assert "stopped" == stopped["state"]
         tally.survivors += sum(trees.ours(int(path.name), nodes) for path in nodes.iterdir())
         tally.runs += 1
         tally.spawned += len(list(house.files.runs.iterdir())) - number
-
-
-def stands(process: proctree.Process) -> bool:
-    """Whether a process does nothing; in the middle of a disk write (D) it stops before it comes back to its code."""
-    return process.stopped() or process.state in (b"D", b"Z")
