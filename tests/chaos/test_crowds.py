@@ -18,7 +18,9 @@ from kt_client import ignition
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 
-CROWD = 50 if "KT_CHAOS" in os.environ else 12
+LONG = "KT_CHAOS" in os.environ
+CROWD = 50 if LONG else 8
+LEFT = ["a stale socket", "a file for a socket"] if LONG else ["a stale socket"]
 SLEEPER = agents.BEGIN + "\ntime.sleep(600)\n"
 
 
@@ -109,14 +111,14 @@ def living(house: House) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("left", ["a stale socket", "a file for a socket", "a lock of a dead engine"])
+@pytest.mark.parametrize("left", LEFT)
 def test_first_commands_of_many_start_one_engine(tmp_path: Path, tally: Tally, left: str) -> None:
     house = House(tmp_path / "state")
     house.root.mkdir(mode=0o700)
     if left == "a stale socket":
         with socket.socket(socket.AF_UNIX) as dead:
             dead.bind(str(house.files.engine_socket))
-    elif left == "a file for a socket":
+    else:
         house.files.engine_socket.write_text("")
     house.files.engine_lock.write_text("1\n")  # init lives, and is no engine
     house.files.engine_record.write_text('{"pid": 1, "start_ticks": 1, "boot_id": "x", "version": "0"}')

@@ -22,7 +22,7 @@ SLEEPER = agents.BEGIN + "\ntime.sleep(600)\n"
 READINESS_S = 0.3
 STARTS = 2000 if LONG else 30
 AT_ONCE = 10
-ADOPTED = 50 if LONG else 10
+ADOPTED = 50 if LONG else 6
 CRASHES = 30 if LONG else 5
 IDLE, IDLE_S = 25, 20.0
 

@@ -123,7 +123,7 @@ pieces = "whole"
 completeness = "unknown"
 status = 429
 """
-RETRY_AFTER_S = 4
+RETRY_AFTER_S = 4 if LONG else 2
 
 
 def test_an_agent_whose_provider_says_429_waits_until_then(house: House, tally: Tally, tmp_path: Any) -> None:

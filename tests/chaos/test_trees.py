@@ -12,7 +12,7 @@ from tests.supervisor.keeper import test_stop_trees as trees
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 
-TREES = 30 if "KT_CHAOS" in os.environ else 3
+TREES = 30 if "KT_CHAOS" in os.environ else 2
 
 
 def test_no_tree_survives_a_stop_or_moves_in_a_pause(
