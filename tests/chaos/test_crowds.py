@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.chaos import agents, evidence
+from tests.chaos import agents, conftest, evidence
 from tests.chaos.tally import Tally
 from tests.house import House, until
 
@@ -18,7 +18,7 @@ from kt_client import ignition
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 
-LONG = "KT_CHAOS" in os.environ
+LONG = conftest.LONG
 CROWD = 50 if LONG else 8
 LEFT = ["a stale socket", "a file for a socket"] if LONG else ["a stale socket"]
 SLEEPER = agents.BEGIN + "\ntime.sleep(600)\n"
@@ -46,6 +46,7 @@ def test_many_agents_start_and_stop_at_once(house: House, tally: Tally) -> None:
         evidence.count_spawns(house, name, tally)
 
 
+@conftest.long_only
 def test_one_agent_started_by_many_runs_once(house: House, tally: Tally) -> None:
     house.register("bot", SLEEPER)
     tally.agents = 1

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.chaos import agents, evidence
+from tests.chaos import agents, conftest, evidence
 from tests.chaos.tally import Tally
 from tests.chaos.test_storm import held_pidfds
 from tests.house import House, until
@@ -17,7 +17,7 @@ from kt_cli.demo.provider_process import ProviderProcess
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(400)]
 
-LONG = "KT_CHAOS" in os.environ
+LONG = conftest.LONG
 SLEEPER = agents.BEGIN + "\ntime.sleep(600)\n"
 READINESS_S = 0.3
 STARTS = 2000 if LONG else 30
@@ -133,7 +133,7 @@ def test_a_crash_is_seen_soon_and_a_start_takes_little_more_than_readiness(
     assert statistics.median(starts) < 2
 
 
-@pytest.mark.skipif(not LONG, reason="a figure of twenty seconds; KT_CHAOS=1")
+@conftest.long_only
 def test_idle_agents_cost_next_to_nothing(house: House, provider: ProviderProcess, tally: Tally) -> None:
     plain, observed = [f"bot-{n}" for n in range(IDLE - 5)], [f"seen-{n}" for n in range(5)]
     for name in observed:
