@@ -185,7 +185,7 @@ class House:
             until(lambda: self.reap() or not self.processes(), "nothing is left", within_s=15)
         except (AssertionError, EngineAway, Failure) as error:
             left = self.processes()
-            print("left:", [(process.pid, process.state) for process in left], error)
+            print("left:", [(process.pid, process.state, command_of(process.pid)) for process in left], error)
             return len(left)
         return 0
 
@@ -230,6 +230,14 @@ class House:
             if process and process.alive():
                 found.append(process)
         return found
+
+
+def command_of(pid: int) -> str:
+    """Return how a process was started, where that is ours to see."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[-200:]
+    except OSError:
+        return "?"
 
 
 def keeper_of(run: Path) -> proctree.Process | None:

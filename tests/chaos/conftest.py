@@ -14,6 +14,9 @@ from tests.house import House
 from kt_cli.demo import place
 from kt_cli.demo.provider_process import ProviderProcess
 
+LONG = "KT_CHAOS" in os.environ
+long_only = pytest.mark.skipif(not LONG, reason="a recipe of the long run; KT_CHAOS=1")
+
 BYSTANDER = """
 import signal, sys
 everything = set(signal.valid_signals()) - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}

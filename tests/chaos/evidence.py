@@ -9,6 +9,8 @@ from typing import Any
 from tests.chaos.tally import Tally
 from tests.house import House
 
+from kt_supervisor.keeper import proctree
+
 
 def total(house: House, name: str) -> dict[str, Any]:
     """Return what an agent says that it did."""
@@ -50,6 +52,16 @@ def query(house: House, statement: str, *values: Any) -> list[Any]:
         return ledger.execute(statement, values).fetchall()
     finally:
         ledger.close()
+
+
+def stands_still(house: House, run_id: str) -> bool:
+    """Tell whether an agent's whole tree is frozen: its cgroup says so, or every process is stopped."""
+    record = house.run_record(run_id)
+    if folder := record.get("cgroup"):
+        return "frozen 1" in (Path(folder) / "cgroup.events").read_text()
+    tree = [proctree.read(record["agent_pid"]), *proctree.descendants(record["keeper_pid"])]
+    living = [process for process in tree if process is not None and process.alive()]
+    return bool(living) and all(process.stopped() or process.state == b"D" for process in living)
 
 
 def printed(house: House, run_id: str) -> tuple[int, str]:

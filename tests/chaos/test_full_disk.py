@@ -79,7 +79,7 @@ def test_a_disk_that_fills_up_again_and_again_loses_nothing(
     for at in range(FILLINGS):
         # Full to the last byte, or with so little room that it runs out in the middle of something.
         fill(disk, but_bytes=0 if not at % 2 else chance.randrange(200_000))
-        until(lambda: is_still(started["printer"], small), "the printer waits for room")
+        until(lambda: waits(started["printer"], small), "the printer waits for room")
         refused.append(refusal(small))
         if at % 3 == 2:
             small.kill(small.engine_pid())
@@ -126,8 +126,7 @@ def size(run_id: str, house: House) -> int:
     return sum(path.stat().st_size for path in house.files.run(run_id).root.glob("out-*.log"))
 
 
-def is_still(run_id: str, house: House) -> bool:
-    """Tell whether the agent stands still (T), or waits in a write for its keeper."""
+def waits(run_id: str, house: House) -> bool:
+    """Tell whether the agent is frozen, or waits in a write for its keeper."""
     pid = house.run_record(run_id)["agent_pid"]
-    state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    return state == "T" or "pipe_write" in Path(f"/proc/{pid}/wchan").read_text()
+    return evidence.stands_still(house, run_id) or "pipe_write" in Path(f"/proc/{pid}/wchan").read_text()

@@ -1,11 +1,10 @@
 """Agents that end again and again: each comes back exactly as often as its policy says, whoever is killed between."""
 
-import os
 import random
 from typing import Any
 
 import pytest
-from tests.chaos import agents, evidence
+from tests.chaos import agents, conftest, evidence
 from tests.chaos.tally import Tally
 from tests.house import House, until
 
@@ -13,7 +12,7 @@ from kt_cli.demo.provider_process import ProviderProcess
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 
-LONG = "KT_CHAOS" in os.environ
+LONG = conftest.LONG
 SHORT_LIVED = agents.BEGIN + "\ntime.sleep(float(sys.argv[1]))\nsys.exit(int(sys.argv[2]))\n"
 LIMIT = 4 if LONG else 2
 """Failures within the window until an agent is parked: one start more than it is brought back."""
@@ -70,6 +69,7 @@ def test_a_storm_of_restarts_is_exact(house: House, tally: Tally, chance: random
         evidence.count_spawns(house, name, tally)
 
 
+@conftest.long_only
 def test_a_program_that_is_gone_is_tried_once(house: House, tally: Tally) -> None:
     program = evidence.executable(
         house.root.parent / "agent", "#!/bin/sh\necho $KT_RUN >> spawned\nsleep 1.2\nexit 3\n"
@@ -123,7 +123,7 @@ pieces = "whole"
 completeness = "unknown"
 status = 429
 """
-RETRY_AFTER_S = 4
+RETRY_AFTER_S = 4 if LONG else 2
 
 
 def test_an_agent_whose_provider_says_429_waits_until_then(house: House, tally: Tally, tmp_path: Any) -> None:
