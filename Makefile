@@ -4,6 +4,9 @@ PY     := $(VENV)/bin/python
 STAMP  := $(VENV)/.installed
 JOBS   ?= 3
 
+# Of the hundreds of interpreters that the tests start, each would compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test lint chaos bench lock clean setup
 
 setup: $(STAMP)

@@ -26,8 +26,9 @@ def converse(connection: socket.socket, first: bytes, *, key: bytes) -> str:
         BrokenPipeError: nobody reads our output any more.
     """
     screen = Screen()
-    screen.show(first)
+    # The key first: one that was typed before it ends a line stays in the terminal until there is an end of a line.
     with leaving_key(0, key):
+        screen.show(first)
         typed = select.poll()
         typed.register(connection, select.POLLIN)
         typed.register(0, select.POLLIN)

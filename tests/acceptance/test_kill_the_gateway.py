@@ -1,5 +1,9 @@
-"""kill -9 of the gateway at each named point: no provider call without a row, none with two."""
+"""kill -9 of the gateway at each named point: no provider call without a row, none with two.
 
+Without KT_CHAOS at two of them: where a call was written down and not sent yet, and in the middle of an answer.
+"""
+
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -9,11 +13,12 @@ import pytest
 from kt_cli.demo.provider_process import ProviderProcess
 from kt_gateway import failpoints
 
+POINTS = sorted(failpoints.POINTS) if "KT_CHAOS" in os.environ else ["after_open_record", "mid_stream"]
 CALLER = str(Path(__file__).parent / "agents" / "openai_caller.py")
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize("point", sorted(failpoints.POINTS))
+@pytest.mark.parametrize("point", POINTS)
 def test_the_gateway_dies_and_every_call_keeps_its_one_row(
     fleet: Any, provider: ProviderProcess, point: str
 ) -> None:

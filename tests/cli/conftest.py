@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from kt_cli.demo.provider_process import ProviderProcess
+from kt_client.blocking import Client
 from kt_ledger import unix_socket
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -62,6 +63,23 @@ def kt(tmp_path: Path) -> Iterator[Kt]:
     yield command
     if (command.state / "engine.sock").exists():
         command("engine", "stop", "--all")
+
+
+@pytest.fixture(scope="module")
+def one_kt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kt]:
+    """The command over a state directory that the claims of one file share: an engine takes a second to begin."""
+    command = Kt(tmp_path_factory.mktemp("shared") / "state")
+    yield command
+    command("engine", "stop", "--all")
+
+
+@pytest.fixture
+def shared_kt(one_kt: Kt) -> Iterator[Kt]:
+    """The command over a state directory without agents, whose engine may run already."""
+    yield one_kt
+    client = Client(one_kt.state)
+    for entry in client.list()["instances"]:
+        client.remove(entry["name"], delete=True, force=True)
 
 
 @pytest.fixture

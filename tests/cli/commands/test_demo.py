@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 LIMIT_S = 90
+INTERRUPTIONS = [signal.SIGINT, signal.SIGTERM] if "KT_CHAOS" in os.environ else [signal.SIGINT]
 
 
 def left_behind(mark: str) -> list[str]:
@@ -26,6 +27,10 @@ def left_behind(mark: str) -> list[str]:
     return found
 
 
+@pytest.mark.chaos
+@pytest.mark.skipif(
+    "KT_CHAOS" not in os.environ, reason="a third whole demo; the one on a terminal says the same"
+)
 def test_the_demo_is_right_and_leaves_nothing(kt: Any, tmp_path: Path) -> None:
     done = kt("demo", env={"TMPDIR": str(tmp_path)})
 
@@ -83,7 +88,8 @@ def test_a_directory_with_something_in_it_is_refused(kt: Any, tmp_path: Path) ->
     assert "is not empty" in done.err
 
 
-@pytest.mark.parametrize("name", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.chaos
+@pytest.mark.parametrize("name", INTERRUPTIONS)
 def test_an_interrupted_demo_cleans_up(kt: Any, tmp_path: Path, name: signal.Signals) -> None:
     process = subprocess.Popen(
         kt.command("demo"), stdout=subprocess.PIPE, text=True, env=kt.environment(TMPDIR=str(tmp_path))
@@ -100,7 +106,7 @@ def test_an_interrupted_demo_cleans_up(kt: Any, tmp_path: Path, name: signal.Sig
     assert [] == left_behind(str(tmp_path))
 
 
-def test_on_a_terminal_it_draws(kt: Any, tmp_path: Path) -> None:
+def test_on_a_terminal_it_draws_and_leaves_nothing(kt: Any, tmp_path: Path) -> None:
     master, slave = pty.openpty()
     process = subprocess.Popen(
         kt.command("demo"),
@@ -114,6 +120,9 @@ def test_on_a_terminal_it_draws(kt: Any, tmp_path: Path) -> None:
 
     assert 0 == process.wait(LIMIT_S)
     assert "\x1b[" in seen and "opaque" in seen
+    assert [] == list(tmp_path.glob("kt-demo-*"))
+    assert [] == left_behind(str(tmp_path))
+    assert not kt.state.exists()
 
 
 def _all(master: int) -> str:

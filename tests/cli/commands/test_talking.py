@@ -55,21 +55,11 @@ class Terminal:
 
 
 @pytest.fixture
-def bot(kt: Any) -> Iterator[Any]:
+def bot(shared_kt: Any) -> Iterator[Any]:
     """A running agent that answers what it reads."""
-    kt(
-        "agent",
-        "register",
-        "bot",
-        "--kind",
-        "command",
-        "--interactive",
-        "--",
-        sys.executable,
-        "-u",
-        "-c",
-        READS,
-    )
+    kt = shared_kt
+    words = ("--kind", "command", "--interactive", "--", sys.executable, "-u", "-c", READS)
+    kt("agent", "register", "bot", *words)
     kt("agent", "start", "bot")
     yield kt
 
@@ -164,7 +154,8 @@ def test_without_a_terminal_attach_is_a_filter_that_ends_with_its_reader_or_the_
     assert (4, True) == (refused.code, "kt agent logs bot" in refused.err)
 
 
-def test_attach_shows_no_control_sequence_but_colours(kt: Any, tmp_path: Path) -> None:
+def test_attach_shows_no_control_sequence_but_colours(shared_kt: Any) -> None:
+    kt = shared_kt
     code = "import time\nprint('\\x1b[31mred\\x1b[2J\\x1b]0;title\\x07|\\rover', flush=True)\ntime.sleep(600)"
     kt("agent", "register", "art", "--kind", "command", "--", sys.executable, "-u", "-c", code)
     kt("agent", "start", "art")

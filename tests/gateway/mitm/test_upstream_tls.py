@@ -1,7 +1,11 @@
 """Providers over TLS: verified, with a name, reopened between exchanges."""
 
+import contextlib
+import os
+import socket
 import ssl
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +14,9 @@ from tests.gateway.mitm.gateway import Gateway, Lane
 from tests.gateway.mitm.provider import COMPLETION, Asked, Wire, always, sized
 
 from kt_ledger import journal
+
+WITHOUT_TLS = [b"220 who is there\r\n", b""] if "KT_CHAOS" in os.environ else [b"220 who is there\r\n"]
+"""What is said instead; one that says nothing is given up after the ten seconds of a connection that is made."""
 
 MakeLane = Callable[..., Lane]
 StartGateway = Callable[..., Gateway]
@@ -104,11 +111,22 @@ def test_a_certificate_for_another_name_is_refused(
     assert lane.provider.log == []
 
 
-def test_a_provider_that_speaks_no_tls_is_unreachable(make_lane: MakeLane) -> None:
+@pytest.mark.chaos
+@pytest.mark.parametrize("says", WITHOUT_TLS)
+def test_a_provider_that_speaks_no_tls_is_unreachable(make_lane: MakeLane, says: bytes) -> None:
     lane = make_lane(always(sized(COMPLETION)))
-    lane.put(upstream=lane.upstream.replace("http:", "https:").replace("127.0.0.1", "localhost"))
+    with socket.create_server(("127.0.0.1", 0)) as server, contextlib.ExitStack() as taken:
 
-    assert lane.client(lane.post()).answer()[0].startswith(b"HTTP/1.1 502 ")
+        def greet() -> None:
+            taken.enter_context(server.accept()[0]).sendall(says)
+
+        greeting = threading.Thread(target=greet)
+        greeting.start()
+        lane.put(upstream=f"https://localhost:{server.getsockname()[1]}/v1")
+        head = lane.client(lane.post()).answer()[0]
+        greeting.join()
+
+    assert head.startswith(b"HTTP/1.1 502 ")
     assert lane.wait_records(journal.CLOSE)[0]["sent"] == "no"
 
 

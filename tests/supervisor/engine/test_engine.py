@@ -15,6 +15,8 @@ from kt_manifest import kinds
 
 KILLS = 20 if "KT_CHAOS" in os.environ else 4
 
+AT_ONCE = 50 if "KT_CHAOS" in os.environ else 15
+
 MOCK = kinds.builtin("mock").to_json()
 SLEEPS = "import time\ntime.sleep(600)"
 COUNTS = """
@@ -28,15 +30,15 @@ time.sleep(600)
 """
 
 
-def test_fifty_engines_at_once_are_one(empty_house: Any) -> None:
-    children = [empty_house.spawn() for _ in range(50)]
+def test_many_engines_at_once_are_one(empty_house: Any) -> None:
+    children = [empty_house.spawn() for _ in range(AT_ONCE)]
 
     empty_house.wait_for_engine()
     winner = empty_house.engine_pid()
     codes = [child.wait(60) for child in children if child.pid != winner]
 
-    assert [0] * 49 == codes
-    assert 40 < empty_house.log().count(f"process {winner}")
+    assert [0] * (AT_ONCE - 1) == codes
+    assert 0.8 * AT_ONCE < empty_house.log().count(f"process {winner}")
 
 
 def test_a_killed_engine_is_brought_back_and_takes_its_agent_over(house: Any) -> None:

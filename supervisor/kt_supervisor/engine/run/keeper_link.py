@@ -59,8 +59,9 @@ class KeeperLink:
         while True:
             connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
-                unix_socket.connect(connection, path)
+                # Not blocking: where a stopped keeper's queue is full, connect(2) would hold up the whole engine.
                 connection.setblocking(False)
+                unix_socket.connect(connection, path)
                 return cls(*await asyncio.open_connection(sock=connection, limit=LIMIT_BYTES))
             except OSError as error:
                 connection.close()
