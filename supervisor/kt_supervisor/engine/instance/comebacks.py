@@ -110,6 +110,8 @@ class Comebacks:
 
     async def _limited(self, over: RunRow) -> tuple[bool, int | None]:
         """Tell whether the provider's rate limit was the last that the Run heard, and until when it said."""
+        if self._parts.listeners.port(self._id) is None:
+            return False, None  # nobody saw its calls
         if client := self._parts.listeners.link.here:
             try:
                 await asyncio.wait_for(client.flush(), FLUSH_TIMEOUT_S)
