@@ -23,6 +23,7 @@ from kt_supervisor.engine.problems import NOT_FOUND, Refused
 from kt_supervisor.engine.writer import Writer
 
 BATCH = 500
+BATCH_BYTES = 1 << 20
 NANOSECONDS = 1_000_000_000
 ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 """Made once: `json.dumps` makes an encoder a call unless everything is as it prefers."""
@@ -128,7 +129,15 @@ class Following:
 
 
 def _some(lines: Iterator[Shown]) -> list[Shown]:
-    return list(islice(lines, BATCH))
+    """Return the next lines: not many, and not much of them, so that a reader costs little memory."""
+    found: list[Shown] = []
+    size = 0
+    for line in islice(lines, BATCH):
+        found.append(line)
+        size += len(line.line.data)
+        if size >= BATCH_BYTES:
+            break
+    return found
 
 
 @functools.lru_cache(maxsize=64)
