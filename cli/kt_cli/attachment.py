@@ -32,9 +32,14 @@ def converse(connection: socket.socket, first: bytes, *, key: bytes) -> str:
         typed = select.poll()
         typed.register(connection, select.POLLIN)
         typed.register(0, select.POLLIN)
+        reader = -1 if terminal.is_terminal() else 1
+        if reader == 1:
+            typed.register(reader, 0)  # POLLERR comes unasked: whoever reads our output has gone (poll(2))
         ended_line = True
         while True:
             ready = dict(typed.poll())
+            if ready.get(reader, 0) & select.POLLERR:
+                raise BrokenPipeError
             if connection.fileno() in ready:
                 data = _received(connection)
                 if not data:

@@ -85,6 +85,18 @@ def money(micros: int) -> str:
     return f"${cents // 100:,}.{cents % 100:02d}"
 
 
+def duration(seconds: float) -> str:
+    """Return how long, in the two largest units that count: `2 d 3 h`, `4 min 5 s`, `6 s`."""
+    whole = int(seconds)
+    units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+    parts = []
+    for unit, size in units:
+        count, whole = divmod(whole, size)
+        parts.append((count, unit))
+    first = next((at for at, (count, _) in enumerate(parts) if count), len(parts) - 1)
+    return " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2] if count or unit == "s")
+
+
 def grouped(count: Any) -> str:
     """Return a count with its thousands set apart; a dash for None."""
     return ABSENT if count is None else f"{count:,}"

@@ -8,7 +8,8 @@ import click
 from kt_ledger.clock import Clock, SystemClock
 
 WANTED = (
-    "10m, 1h30m or 2d (ago), 14:30 or 14:30:05 (today, or yesterday), 2026-01-31, or 2026-01-31T14:30:00Z"
+    "10m, 1h30m or 2d (ago), 14:30 or 14:30:05 (today, or yesterday, in UTC like all times that are shown), "
+    "2026-01-31, or 2026-01-31T14:30:00Z"
 )
 _UNITS_S = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _AGO = re.compile(r"(?:\d+(?:\.\d+)?[dhms])+", re.ASCII)
@@ -25,7 +26,7 @@ class Moment(click.ParamType[int]):
         self._clock = clock or SystemClock()
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the nanoseconds since 1970 UTC; a time without an offset is this machine's."""
+        """Return the nanoseconds since 1970 UTC; a time without an offset is UTC, as all times that are shown."""
         if isinstance(value, int):
             return value
         now_ns = self._clock.wall_ns()
@@ -43,16 +44,16 @@ def parse(text: str, *, now_ns: int) -> int:
         return now_ns - int(ago_s * 1e9)
     if (clock := _CLOCK.fullmatch(text)) is not None:
         hour, minute, second = (int(part or 0) for part in clock.groups())
-        here = datetime.datetime.fromtimestamp(now_ns // 1_000_000_000, datetime.UTC).astimezone()
-        naive = here.replace(tzinfo=None, hour=hour, minute=minute, second=second, microsecond=0)
-        today_ns = _nanoseconds(naive)
-        return today_ns if today_ns <= now_ns else _nanoseconds(naive - datetime.timedelta(days=1))
+        now = datetime.datetime.fromtimestamp(now_ns // 1_000_000_000, datetime.UTC)
+        today = now.replace(hour=hour, minute=minute, second=second, microsecond=0)
+        today_ns = _nanoseconds(today)
+        return today_ns if today_ns <= now_ns else _nanoseconds(today - datetime.timedelta(days=1))
     return _nanoseconds(datetime.datetime.fromisoformat(text)) + _beyond_microseconds(text)
 
 
 def _nanoseconds(moment: datetime.datetime) -> int:
-    # A naive time is the machine's; on the day of a change its own rules say which offset holds.
-    return (moment.astimezone(datetime.UTC) - _ZERO) // datetime.timedelta(microseconds=1) * 1_000
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.UTC)
+    return (aware - _ZERO) // datetime.timedelta(microseconds=1) * 1_000
 
 
 def _beyond_microseconds(text: str) -> int:

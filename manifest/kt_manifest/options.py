@@ -163,9 +163,14 @@ OPTIONS: tuple[Option, ...] = (
             ("hooks.on_start", "A command that is run when the agent is running."),
             ("hooks.on_stop", "A command that is run when the agent has stopped."),
             ("hooks.on_crash", "A command that is run when the agent has failed."),
-            ("hooks.on_breach", "A command that is run when a budget is used up."),
             ("hooks.on_any", "A command that is run at every change of the agent's state."),
         )
+    ),
+    Option(
+        "hooks.on_breach",
+        value_types.COMMAND,
+        "A command that is run when a budget is used up.",
+        effect=Effect.NOT_YET,
     ),
     *(
         Option(key, type_, help_, unit, default, Effect.NOT_YET)
@@ -205,5 +210,7 @@ OPTIONS: tuple[Option, ...] = (
         )
     ),
 )
+BY_MAPPING: frozenset[str] = frozenset({"model", "acp.command", "acp.args"})
+"""Settings that mean nothing to the engine: only an adapter that maps them delivers them."""
 BY_KEY: dict[str, Option] = {option.key: option for option in OPTIONS}
 SENSITIVE: frozenset[str] = frozenset({UPSTREAM_API_KEY})

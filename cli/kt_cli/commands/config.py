@@ -70,6 +70,34 @@ def get(name: str, key: str | None, *, reveal: bool, as_json: bool) -> None:
     output.result(table.render(("Key", "Value", "Validated", "Source"), rows, width=terminal.width()))
 
 
+@config.command("keys")
+@output.json_option
+def keys(*, as_json: bool) -> None:
+    """List every key: its type, what it is unless set, and what it means.
+
+    \b
+    Example:
+      kt agent config keys
+    """
+    from kt_manifest import options
+
+    rows = [
+        (option.key, option.type.wanted, option.default, str(option.effect), option.help)
+        for option in options.OPTIONS
+    ]
+    if as_json:
+        fields = ("key", "wanted", "default", "effect", "meaning")
+        entries = [dict(zip(fields, row, strict=True)) for row in rows]
+        output.document({"schema_version": 1, "keys": entries})
+        return
+    for key, wanted, default, effect, meaning in rows:
+        output.result(f"{key}")
+        output.result(output.wrapped(f"    {meaning}"))
+        output.result(
+            output.wrapped(f"    {wanted}; {effect}; {'unset' if default is None else default} unless set")
+        )
+
+
 @config.command("unset")
 @click.argument("name")
 @click.argument("key")

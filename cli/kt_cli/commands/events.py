@@ -93,13 +93,20 @@ def _said(event: dict[str, Any]) -> str:
     kind = event["kind"]
     if kind == "transition":
         cause = event.get("cause") or {}
-        detail = cause.get("detail") or cause.get("command") or ""
-        words = f"{cause.get('kind', 'unknown')}{': ' if detail else ''}{detail}"
+        plain = ("detail", "command", "why")  # these say by themselves what they are
+        facts = [
+            str(value) if key in plain else f"{key} {value}" for key, value in cause.items() if key != "kind"
+        ]
+        words = f"{cause.get('kind', 'unknown')}{': ' if facts else ''}{', '.join(facts)}"
         return f"{event['prior_state']} -> {event['new_state']} ({words})"
     if kind == "usage_update":
         return _usage(event)
     told = ("schema_version", "seq", "kind", "instance", "instance_id", "at")
-    return "  ".join(f"{name}={_value(value)}" for name, value in event.items() if name not in told)
+    return "  ".join(
+        f"{name}={_value(value)}"
+        for name, value in event.items()
+        if name not in told and value not in (None, "")
+    )
 
 
 def _usage(event: dict[str, Any]) -> str:

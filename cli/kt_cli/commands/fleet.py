@@ -12,11 +12,11 @@ TITLES = (
     "Kind",
     "State",
     "Restarts",
-    "Budget (tok, est.\N{NO-BREAK SPACE}$)",
     "Usage (tok, est.\N{NO-BREAK SPACE}$)",
     "CPU, memory",
-    "Agent Home",
 )
+BUDGET = "Budget (tok, est.\N{NO-BREAK SPACE}$)"
+"""A column that is there once any agent has one."""
 STATE_COLOURS = {
     "running": "green",
     "failed": "red",
@@ -50,8 +50,10 @@ def show_fleet(*, as_json: bool) -> None:
         output.note(output.NEXT_ABSENT)
         return
     root = str(client.files.root)
-    rows = [_row(entry, root) for entry in fleet["instances"]]
-    output.result(table.render(TITLES, rows, width=terminal.width()))
+    capped = any(entry.get("budget") for entry in fleet["instances"])
+    rows = [_row(entry, capped=capped) for entry in fleet["instances"]]
+    titles = (*TITLES, BUDGET) if capped else TITLES
+    output.result(table.render(titles, rows, width=terminal.width()))
     output.result("")
     output.result(output.wrapped(figures.totals(fleet["totals"])))
     if any(str(entry["agent_home"]).startswith(root + "/") for entry in fleet["instances"]):
@@ -64,18 +66,19 @@ def show_fleet(*, as_json: bool) -> None:
 def _with_restart(state: str, restart: dict[str, Any] | None) -> str:
     """Return the state, and when the agent is brought back."""
     due_in_s = (restart or {}).get("due_in_s")
-    return state if due_in_s is None else f"{state}, back in {due_in_s:.0f} s"
+    if due_in_s is not None:
+        return f"{state}, back in {due_in_s:.0f}\N{NO-BREAK SPACE}s"
+    return f"{state}, parked" if (restart or {}).get("parked") else state
 
 
-def _row(entry: dict[str, Any], root: str) -> list[str | table.Cell]:
+def _row(entry: dict[str, Any], *, capped: bool) -> list[str | table.Cell]:
     state = str(entry["state"])
-    return [
+    row: list[str | table.Cell] = [
         entry["name"],
         entry["kind"],
         table.Cell(_with_restart(state, entry.get("restart")), STATE_COLOURS.get(state, "")),
         str(entry["restart_count"]),
-        figures.budget(entry.get("budget")),
         figures.usage(entry["usage"], "cumulative"),
         machine_figures.brief(entry.get("resources")),
-        str(entry["agent_home"]).removeprefix(root + "/"),
     ]
+    return [*row, figures.budget(entry.get("budget"))] if capped else row

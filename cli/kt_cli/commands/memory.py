@@ -65,7 +65,8 @@ def detach(name: str, *, as_json: bool) -> None:
     if as_json:
         output.document({key: value for key, value in answer.items() if key != "notices"})
         return
-    output.result(f"Detached the memory of {name}; its data was kept.")
+    if not answer.get("notices"):
+        output.result(f"Detached the memory of {name}; its data was kept.")
 
 
 @memory.command()

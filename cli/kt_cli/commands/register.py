@@ -78,7 +78,12 @@ def _tell(name: str, adapter: Any, answer: Any) -> None:
         output.result(f"Agent Home: {terminal.visible(str(home))}")
     output.result("")
     output.result(capabilities(name, adapter.declaration))
-    output.note(f"Next: kt agent start {name}")
+    if adapter.start is None:
+        output.note(f"kind {adapter.kind} launches nothing: it is there to be looked at")
+    elif adapter.metering_source == "engine-observed":
+        output.note(f"Next: kt agent config set {name} metering.upstream_base_url URL-OF-THE-PROVIDER")
+    else:
+        output.note(f"Next: kt agent start {name}")
 
 
 def capabilities(name: str, declaration: Any) -> str:

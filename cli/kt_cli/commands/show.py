@@ -63,6 +63,7 @@ def _rows(instance: dict[str, Any]) -> list[tuple[str, str | table.Cell]]:
         ("Cost (estimated)", figures.cost(usage, "cumulative")),
         ("Metering source", str(instance["metering_source"])),
     ]
+    rows += _when(instance)
     known = (
         ("Run", "run_id"),
         ("Process", "pid"),
@@ -73,6 +74,21 @@ def _rows(instance: dict[str, Any]) -> list[tuple[str, str | table.Cell]]:
     rows += [(title, str(instance[key])) for title, key in known if instance.get(key) is not None]
     rows += machine_figures.rows(instance.get("resources"))
     return [*rows, *machine_figures.limits(instance.get("limits"))]
+
+
+def _when(instance: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return when the latest Run began, and how long it has lived or how it ended."""
+    if not instance.get("started_at"):
+        return []
+    rows = [("Started", str(instance["started_at"]))]
+    if instance.get("uptime_s") is not None:
+        rows.append(("Uptime", figures.duration(float(instance["uptime_s"]))))
+    ended = instance.get("exit")
+    if ended is not None:
+        how = f"code {ended['code']}" if ended.get("code") is not None else figures.ABSENT
+        how = f"signal {ended['signal']}" if ended.get("signal") is not None else how
+        rows.append(("Ended", f"{instance.get('ended_at') or figures.ABSENT} with {how}"))
+    return rows
 
 
 def _restart(facts: dict[str, Any] | None) -> list[tuple[str, str]]:

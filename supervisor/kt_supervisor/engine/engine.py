@@ -15,7 +15,7 @@ from typing import Any
 
 from kt_ledger import process_identity, unix_socket
 from kt_ledger.clock import SystemClock
-from kt_ledger.event_documents import GATEWAY
+from kt_ledger.event_documents import ENGINE, GATEWAY
 from kt_ledger.layout import StateLayout
 from kt_ledger.messages import Status
 from kt_ledger.records import LIVE_STATES
@@ -97,11 +97,13 @@ class Engine:
         self._started_at_ns = clock.wall_ns()
         self._tried = asyncio.Event()
         self._adopted = False
+        self._came = ""
         self._ended = asyncio.Event()
 
     async def run(self, *, serving: Callable[[], None]) -> None:
         """Serve until told to stop; call it under the lock. `serving` is called once the socket answers."""
         tasks = self._parts.tasks
+        self._came = self._how_we_came()
         self._files.engine_stopped.unlink(missing_ok=True)
         await self._control.start(unix_socket.bind(self._files.engine_socket))
         state_dir.write_record(self._files, self._record())
@@ -201,6 +203,17 @@ class Engine:
             MachineRoutes(self, fleet, parts),
         )
 
+    def _how_we_came(self) -> str:
+        """Return what became of the engine before this one: none, stopped or handed over, or gone without a word."""
+        if not self._files.engine_record.exists():
+            return "started"
+        return "started" if self._files.engine_stopped.exists() else "came back"
+
+    async def _tell_of_ourselves(self, what: str) -> None:
+        facts = {"what": what, "pid": os.getpid(), "version": VERSION}
+        at_ns = self._parts.clock.wall_ns()
+        await self._parts.writer.do(lambda store: store.add_event(ENGINE, None, facts, at_ns))
+
     async def _open(self) -> None:
         """Open the ledger and take over what it knows; again and again while it cannot be opened."""
         while not self._adopted:
@@ -208,6 +221,7 @@ class Engine:
                 try:
                     await self._fleet.adopt()
                     self._adopted = True
+                    await self._tell_of_ourselves(self._came)
                 except StoreUnavailable as error:
                     logger.error("%s", error)
             self._tried.set()

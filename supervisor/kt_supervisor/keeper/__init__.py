@@ -35,7 +35,8 @@ Files, all in `runs/<run id>/` (`kt_ledger.layout`):
                 boot_id, started_at_ns, limits: {memory|cpu|pids|nofile: "cgroup" | "rlimit" | "not enforced: why"},
                 cgroup: path | null, pipes: {out, err: inode}, takeovers: count}
     exit.json  {protocol, run_id, code | null, signal | null, spawn_error | null, code_unknown: why | null,
-                stop_asked, forced, survivors: [pid...], oom_killed: bool | null, gaps: [sentence...], ended_at_ns,
+                stop_asked, stop_command: {code, signal, timed_out, error} | null, forced, survivors: [pid...],
+                oom_killed: bool | null, gaps: [sentence...], ended_at_ns,
                 out: {segment, offset}, err: {segment, offset}}
     commands.log  what commands beside the agent said, 0600; begun anew when it is over 256 KiB
 

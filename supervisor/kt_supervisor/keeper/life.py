@@ -263,6 +263,7 @@ class Life:
             "code_unknown": self._code_unknown,
             "gaps": self._gaps if self._spec.takeover is None else self._gaps + self.output.gaps(),
             "stop_asked": self._stop_asked,
+            "stop_command": self._ladder.command,
             "forced": self._ladder.forced,
             "survivors": self._ladder.survivors,
             "ended_at_ns": self._ended_at_ns or loop.wall_ns(),

@@ -21,7 +21,8 @@ _ROUNDS = 8
 RESTING, COMMANDED, ASKING, KILLING, DONE = "resting", "commanded", "asking", "killing", "done"
 
 
-StartCommand = Callable[[float, Callable[[bool], None]], None]
+Told = dict[str, object]
+StartCommand = Callable[[float, Callable[[Told], None]], None]
 
 
 class Ladder:
@@ -38,6 +39,7 @@ class Ladder:
     ) -> None:
         self.forced = False
         self.survivors: list[int] = []
+        self.command: Told | None = None
         self._loop = events
         self._tree = tree
         self._freezer = freezer
@@ -77,7 +79,9 @@ class Ladder:
         if self._state in (COMMANDED, ASKING, KILLING):
             self._step()
 
-    def _commanded(self, succeeded: bool) -> None:
+    def _commanded(self, told: Told) -> None:
+        self.command = {field: told.get(field) for field in ("code", "signal", "timed_out", "error")}
+        succeeded = told["code"] == 0
         if self._state == COMMANDED and not succeeded:
             self._ask()
 
@@ -153,17 +157,17 @@ class Ladder:
 def by_command(
     beside: commands.Commands, command: requests.Command, *, note: Callable[[str], None]
 ) -> StartCommand:
-    """Return what starts a declared stop command and tells whether it succeeded."""
+    """Return what starts a declared stop command and tells how it ended."""
 
-    def start(timeout_s: float, over: Callable[[bool], None]) -> None:
-        def done(told: dict[str, object]) -> None:
+    def start(timeout_s: float, over: Callable[[Told], None]) -> None:
+        def done(told: Told) -> None:
             note(f"the stop command ended: code {told['code']}, {told['error'] or 'no error'}")
-            over(told["code"] == 0)
+            over(told)
 
         try:
             beside.start(command, timeout_s=timeout_s, done=done)
         except requests.RequestInvalid as error:
             note(str(error))
-            over(False)
+            over({"code": None, "error": str(error)})
 
     return start

@@ -6,6 +6,7 @@ from typing import Any
 from aiohttp import web
 
 from kt_ledger.event_documents import CONFIGURATION
+from kt_manifest import inheritance, options, secrets
 from kt_supervisor.engine.control import requests
 from kt_supervisor.engine.control.engine_routes import Host
 from kt_supervisor.engine.instance import configuration
@@ -60,5 +61,8 @@ class ConfigurationRoutes:
         """Keep an event of a change: its value as `config get` shows it, where a secret is masked."""
         instance_id, at_ns = self._fleet.instance(requests.name(request)).id, self._parts.clock.wall_ns()
         facts = {"change": change, "key": document["key"]}
+        variable = document["key"].removeprefix(options.PASS_THROUGH)
+        if variable != document["key"] and inheritance.is_provider_key(variable):
+            document = document | {"value": secrets.MASK}  # an event is kept for long
         facts |= {"value": document["value"]} if "value" in document else {}
         await self._parts.writer.do(lambda store: store.add_event(CONFIGURATION, instance_id, facts, at_ns))

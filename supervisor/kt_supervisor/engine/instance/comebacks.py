@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
+from kt_ledger.event_documents import PARKED
 from kt_ledger.records import InstanceRow, RunRow, State
 from kt_manifest import options
 from kt_supervisor.engine.gateway.client import GatewayAway, ListenerRefused
@@ -86,6 +87,8 @@ class Comebacks:
         """Give up, and say why."""
         logger.error("%s is not brought back: %s", self._name, why)
         await self.keep(replace(history, due=None, parked=why))
+        at_ns = self._parts.clock.wall_ns()
+        await self._parts.writer.do(lambda store: store.add_event(PARKED, self._id, {"why": why}, at_ns))
 
     async def keep(self, history: History) -> None:
         """Keep a history without a change of state."""

@@ -49,7 +49,8 @@ async def set_value(
     checked = settings.check(key, value)
     path = files.home(instance.name) / "config.toml"
     await asyncio.to_thread(_write, path, key, checked)
-    notices = _flag_warnings(Adapter.from_json(row.adapter), key, checked)
+    adapter = Adapter.from_json(row.adapter)
+    notices = _flag_warnings(adapter, key, checked) + _undelivered(adapter, key)
     notices += await _follow(instance, key, environment)
     return {"name": instance.name, "key": key, "value": settings.shown(key, checked), "notices": notices}
 
@@ -71,6 +72,16 @@ def _write(path: Path, key: str, value: Any) -> None:
 
 async def _follow(instance: Instance, key: str, environment: Mapping[str, str]) -> list[str]:
     return await instance.reconcile(environment) if key in metering.KEYS else []
+
+
+def _undelivered(adapter: Adapter, key: str) -> list[str]:
+    """Say that nothing receives a setting that only a mapping delivers."""
+    if key not in options.BY_MAPPING or adapter.maps(key):
+        return []
+    return [
+        f"{key} reaches nobody: the adapter (kind {adapter.kind}) maps it nowhere; a variable of the agent is set with "
+        "agent.NAME"
+    ]
 
 
 def _flag_warnings(adapter: Adapter, key: str, value: Any) -> list[str]:
@@ -109,4 +120,6 @@ def _explain_missing(key: str, found: list[Entry]) -> list[Entry]:
         )
     if key not in options.BY_KEY and not key.startswith(options.PASS_THROUGH):
         raise settings.UnknownKey(key)
+    if key in options.BY_KEY and options.BY_KEY[key].effect is options.Effect.NOT_YET:
+        raise KeyNotSet(f"{key} is not set, and cannot be yet: wanted a key that this version acts on")
     raise KeyNotSet(f"{key} is not set: wanted a key with a value; set it with `kt agent config set`")

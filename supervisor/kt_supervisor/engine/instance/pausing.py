@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 COMMAND_TIMEOUT_S = 10.0
 BEST_EFFORT = "its calls are held at the gateway; its processes go on"
-NOTHING_TO_HOLD = "it has no listener, and its processes go on: nothing of it was paused"
+NOTHING_TO_HOLD = "got a best-effort pause of an agent without a listener, which holds nothing back"
 
 
 class Pausing:
@@ -46,10 +46,18 @@ class Pausing:
                 code="capability_unsupported",
                 exit_code=UNSUPPORTED,
             )
+        adapter = Adapter.from_json(row.adapter)
+        if level is not Level.GUARANTEED and self._parts.listeners.port(row.id) is None and not adapter.pause:
+            raise Refused(
+                f"cannot pause {row.name}: {NOTHING_TO_HOLD}; wanted an adapter that promises it, or a listener; stop "
+                f"it with `kt agent stop {row.name}`",
+                code="nothing_to_pause",
+                exit_code=UNSUPPORTED,
+            )
         cause: dict[str, Any] = {"kind": "command", "command": "pause"}
         notices = []
         if level is not Level.GUARANTEED:
-            detail = BEST_EFFORT if self._parts.listeners.port(row.id) else NOTHING_TO_HOLD
+            detail = BEST_EFFORT
             cause = {"kind": "pause-best-effort", "detail": detail}
             notices.append(f"best effort: {detail}")
         if by != "operator":

@@ -225,6 +225,8 @@ class Supervision:
         )
         after = lifecycle.step(self.name, state=row.state, event=event)
         history = await self.comebacks.after(row, after, over, ended, rebooted=rebooted)
+        if history.parked is not None:
+            cause = cause | {"parked": history.parked}
         await self.move(row, event, cause, run=over, history=history)
         self.current, self.trouble = None, None
         self.news.set()

@@ -13,7 +13,8 @@ from kt_supervisor.engine.instance.lifecycle import Event
 class Exit:
     """A keeper's `exit.json` (`kt_supervisor.keeper`). Everything None: nobody recorded anything.
 
-    `code_unknown` says why there is neither a code nor a signal, where the agent did run.
+    `stop_command` says how the adapter's own stop command ended; None where none was run. `code_unknown` says why there
+    is neither a code nor a signal, where the agent did run.
     """
 
     code: int | None = None
@@ -25,6 +26,7 @@ class Exit:
     ended_at_ns: int | None = None
     code_unknown: str | None = None
     oom_killed: bool = False
+    stop_command: str | None = None
 
     @classmethod
     def from_json(cls, facts: Mapping[str, Any]) -> Self:
@@ -49,6 +51,7 @@ class Exit:
             ended_at_ns=whole("ended_at_ns"),
             code_unknown=words("code_unknown"),
             oom_killed=bool(facts.get("oom_killed")),
+            stop_command=_command(facts.get("stop_command")),
         )
 
     def describe(self) -> str:
@@ -61,6 +64,18 @@ class Exit:
         if self.code is not None:
             return f"exited with code {self.code}{memory}"
         return f"its exit is not known{f': {self.code_unknown}' if self.code_unknown else ''}"
+
+
+def _command(facts: object) -> str | None:
+    """Return how the adapter's own stop command ended, in words."""
+    if not isinstance(facts, dict):
+        return None
+    if facts.get("timed_out"):
+        return "took too long"
+    if facts.get("error"):
+        return str(facts["error"])
+    signal = facts.get("signal")
+    return f"ended with code {facts.get('code')}" if signal is None else f"was ended by signal {signal}"
 
 
 def meaning(state: State, ended: Exit, *, policy: str) -> tuple[Event, dict[str, Any]]:
@@ -77,6 +92,8 @@ def meaning(state: State, ended: Exit, *, policy: str) -> tuple[Event, dict[str,
     stopped: dict[str, Any] = {"kind": "stop-graceful"}
     if ended.forced:
         stopped = {"kind": "stop-forced", "detail": ended.describe()}
+    if ended.stop_command is not None:
+        stopped["stop_command"] = ended.stop_command
     if state is State.STOPPING:
         return Event.EXITED, stopped
     if state is State.STARTING:

@@ -203,6 +203,7 @@ def _run(run: RunRow, *, now_ns: int) -> dict[str, Any]:
     facts: dict[str, Any] = {"run_id": run.id, "started_at_ns": run.started_at_ns, "started_at": None}
     if run.state == "ended":
         facts["ended_at_ns"] = run.ended_at_ns
+        facts["ended_at"] = None if run.ended_at_ns is None else moment(run.ended_at_ns)
         facts["exit"] = {"code": run.exit_code, "signal": run.exit_signal}
     elif run.agent_pid is not None:
         facts["pid"] = run.agent_pid
