@@ -23,11 +23,11 @@ from kt_supervisor.keeper import proctree
 DEADLINE_S = 40.0
 
 
-def until(claim: Callable[[], Any], what: str, *, within_s: float = DEADLINE_S) -> Any:
-    """Return the first true answer of `claim`."""
+def until(claim: Callable[[], Any], what: str | Callable[[], str], *, within_s: float = DEADLINE_S) -> Any:
+    """Return the first true answer of `claim`; a `what` that is a function tells how it is at the end."""
     ends_s = time.monotonic() + within_s
     while not (answer := claim()):
-        assert time.monotonic() < ends_s, f"not within {within_s:g} s: {what}"
+        assert time.monotonic() < ends_s, f"not within {within_s:g} s: {what() if callable(what) else what}"
         threading.Event().wait(0.02)
     return answer
 
@@ -67,7 +67,7 @@ class House:
         return self
 
     def wait_for_engine(self) -> None:
-        until(self.answers, f"an engine answers; its log: {self.log()}")
+        until(self.answers, lambda: f"an engine answers; {self.evidence()}")
 
     def answers(self) -> bool:
         try:
@@ -75,6 +75,11 @@ class House:
         except (EngineAway, Failure):
             return False
         return True
+
+    def evidence(self) -> str:
+        """Return what explains an answer that never came: the log's end, and who is there."""
+        there = [f"{process.pid} {process.state}" for process in self.processes()]
+        return f"it answers: {self.answers()}; processes: {there}; its log: {self.log()[-3000:]}"
 
     def log(self) -> str:
         return self.files.engine_log.read_text() if self.files.engine_log.exists() else ""
@@ -91,7 +96,7 @@ class House:
             except (EngineAway, Failure):
                 return None
 
-        return until(once, f"{method} {target} is answered")
+        return until(once, lambda: f"{method} {target} is answered; {self.evidence()}")
 
     def refusal(self, method: str, target: str, body: Any = None) -> Failure:
         with pytest.raises(Failure) as refused:
@@ -125,16 +130,16 @@ class House:
             found = self.entry(name)
             return found if found["state"] in states else None
 
-        return until(there, f"{name} is {' or '.join(states)}; log: {self.log()[-2000:]}")
+        return until(there, lambda: f"{name} is {' or '.join(states)}; {self.evidence()}")
 
     def said(self, name: str) -> list[Any]:
         def once() -> Any:
             try:
-                return list(self.link.lines(f"/v1/agents/{name}/logs?follow=0", timeout_s=DEADLINE_S))
+                return (list(self.link.lines(f"/v1/agents/{name}/logs?follow=0", timeout_s=DEADLINE_S)),)
             except (EngineAway, Failure):
                 return None
 
-        return until(once, f"the logs of {name} are read") or []
+        return list(until(once, lambda: f"the logs of {name} are read; {self.evidence()}")[0])
 
     def engine_pid(self) -> int:
         return int(self.ask_patiently("GET", "/v1/engine")["pid"])

@@ -75,9 +75,14 @@ def printed(house: House, run_id: str) -> tuple[int, str]:
 
 
 def count_spawns(house: House, name: str, tally: Tally) -> None:
-    """Compare how often an agent was started with the Runs that it had."""
-    tally.runs += len(runs(house, name))
-    tally.spawned += len(spawns(house, name))
+    """Compare how often an agent was started with the Runs that it had: none twice, none that nobody knows.
+
+    A Run may have none: its engine died before its keeper came, or it was stopped before its first line was run.
+    """
+    begun = spawns(house, name)
+    assert set(begun) <= set(runs(house, name)), name
+    tally.runs += len(set(begun))
+    tally.spawned += len(begun)
 
 
 def judge_printer(house: House, name: str, run_id: str, tally: Tally, *, usage: Any) -> None:
