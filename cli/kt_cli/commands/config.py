@@ -92,10 +92,10 @@ def keys(*, as_json: bool) -> None:
         return
     for key, wanted, default, effect, meaning in rows:
         output.result(f"{key}")
-        output.result(output.wrapped(f"    {meaning}"))
-        output.result(
-            output.wrapped(f"    {wanted}; {effect}; {'unset' if default is None else default} unless set")
-        )
+        unless = "unset" if default is None else default
+        for text in (meaning, f"{wanted}; {effect}; {unless} unless set"):
+            for line in table.wrap(text, terminal.width() - 4):
+                output.result(f"    {line}")
 
 
 @config.command("unset")
