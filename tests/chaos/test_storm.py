@@ -23,6 +23,8 @@ KILLS = {"engine": 200, "gateway": 100, "keeper": 50} if LONG else {"engine": 2,
 PRINTERS, CALLERS = (8, 2) if LONG else (3, 1)
 LONGEST_S = float(os.environ.get("KT_CHAOS_STORM_S", "480"))
 """A slow machine gets fewer kills, and the table says how many, instead of a test without an end."""
+REST_S, KILL_WITHIN_BYTES = ("0.15", 10_000) if LONG else ("0.05", 30_000)
+"""Long: some 2000 reports a second together, so that what waits to be counted does not grow from kill to kill."""
 ROTATES = 1 << 20
 """A cap that makes an agent's segments 128 KiB, so that they are rotated and the oldest deleted."""
 
@@ -45,7 +47,7 @@ class Storm:
     def begin(self, provider: ProviderProcess) -> None:
         """Start all agents; each has an exit code of its own."""
         for n, name in enumerate(self.printers):
-            words = (str(self.chance.randrange(2**32)), "40", "0.05", str(n))
+            words = (str(self.chance.randrange(2**32)), "40", REST_S, str(n))
             self.house.register(name, agents.PRINTER, *words)
             if n % 2:
                 self.house.set(name, "logs.cap", str(ROTATES))
@@ -72,7 +74,7 @@ class Storm:
     def wait_for_output(self) -> None:
         """Return once some agent has printed on, by an amount that chance decides: that is the random moment."""
         name = self.chance.choice(self.printers)
-        enough = self.size(name) + self.chance.randrange(60_000)
+        enough = self.size(name) + self.chance.randrange(KILL_WITHIN_BYTES)
         within_s = 60.0
         until(lambda: self.size(name) > enough, f"{name} prints on", within_s=within_s)
 
