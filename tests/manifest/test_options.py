@@ -14,9 +14,11 @@ def test_limits_and_prices_and_only_they_wait_to_be_enforced() -> None:
     waiting = {option.key for option in options.OPTIONS if option.effect is Effect.NOT_YET}
 
     assert waiting == {
-        option.key for option in options.OPTIONS if option.key.startswith(("budget.", "cost."))
+        option.key
+        for option in options.OPTIONS
+        if option.key.startswith(("budget.", "cost.")) or option.key == "hooks.on_breach"
     }
-    assert len(waiting) == 8
+    assert len(waiting) == 9
 
 
 def test_what_the_engine_sets_has_no_default_of_ours() -> None:

@@ -62,7 +62,7 @@ Control: `keeper.sock`, lines of JSON. Any connection may ask:
                                                whose keeper was killed gets no EPIPE. Read them only once it is dead
     {"op": "room", "segments": {"out": N, "err": M} | null}
                                             -> {ok}; no segment with a higher number is begun until told otherwise: the
-                                               agent waits at its pipe. Lifted when the engine's connection ends
+                                               agent waits at its pipe. Lifted when no engine is there for five seconds
     {"op": "stop", "timeout_s": S, "command": {argv, env?}?}
                                             -> {ok}; TERM to the tree, CONT, wait until it is empty, then KILL until two
                                                scans find nothing; the result is in the exited event. The command, if

@@ -215,7 +215,7 @@ class Keeper:
         self._engines.discard(connection)
         if self._engines:
             return
-        self._lift()
+        self._loop.after(waking.PATIENCE_S, self._lift)
         if self._life.exit is not None:
             self._leave()
         else:

@@ -97,7 +97,7 @@ def test_register_sends_the_frozen_adapter_and_shows_what_it_can(script: Any, kt
     assert 0 == done.code
     assert "Registered bot (kind command).\nAgent Home: /state/agents/bot\n" in done.out
     assert "Capabilities for bot (OS: " in done.out
-    assert "Next: kt agent start bot" in done.err
+    assert "Next: kt agent config set bot metering.upstream_base_url" in done.err
 
 
 def test_register_takes_a_relative_program_from_where_it_was_typed(

@@ -42,14 +42,27 @@ class Comebacks:
             return Policy(word=restart_policy.NEVER)
 
     async def after(
-        self, row: InstanceRow, state: State, over: RunRow, ended: Exit, *, rebooted: bool = False
+        self,
+        row: InstanceRow,
+        state: State,
+        over: RunRow,
+        ended: Exit,
+        *,
+        rebooted: bool = False,
+        began: bool = True,
     ) -> History:
-        """Return the history once a Run is over and its instance is in `state`, with the restart that follows."""
+        """Return the history once a Run is over and its instance is in `state`, with the restart that follows.
+
+        `rebooted`: the machine ended it. `began` False: the engine died before there was a process; that is no failure
+        of the agent's, and the start is made up for.
+        """
         past = History.from_json(row.restart)
         if state is not State.FAILED:
             return replace(past, due=None, parked=None)
         if rebooted:
             return await self._after_boot(past)
+        if not began and not rebooted:
+            return restart_policy.made_up_for(past, now=self._parts.restarting.now())
         if row.state is State.STARTING and (row.cause or {}).get("kind") != "restarted":
             return History()  # somebody tried to start it, and was told why it did not
         limited, until_ns = await self._limited(over) if ended.spawn_error is None else (False, None)

@@ -191,7 +191,9 @@ class Fleet:
             policy = restart_policy.NEVER  # settings that make no sense bring nobody back
         told = restart_view.restarts(known.row, policy=policy, now=self._parts.restarting.now())
         instance = self._instances.get(name)
-        return replace(known, restarts=told, trouble=None if instance is None else instance.trouble)
+        if instance is None:
+            return replace(known, restarts=told)
+        return replace(known, restarts=told, trouble=instance.trouble, waits_for=instance.waits_for)
 
     def _with_settings(self, known: Known) -> Known:
         """Add what the settings say, which `show` tells and `list` does not."""

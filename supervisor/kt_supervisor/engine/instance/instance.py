@@ -67,6 +67,11 @@ class Instance:
         return self.current is not None or waits or self.lock.locked()
 
     @property
+    def waits_for(self) -> str | None:
+        """What keeps the agent from going on, though it runs."""
+        return self._life.waits_for
+
+    @property
     def trouble(self) -> str | None:
         """Why what is known of the Run cannot be verified now, and what to do."""
         return self._life.trouble

@@ -12,7 +12,7 @@ from kt_supervisor.engine.instance import current_settings, lifecycle
 from kt_supervisor.engine.instance.lifecycle import Event
 from kt_supervisor.engine.instance.supervision import Supervision
 from kt_supervisor.engine.parts import Parts
-from kt_supervisor.engine.problems import UNSUPPORTED, Refused
+from kt_supervisor.engine.problems import UNSUPPORTED, WRONG_STATE, Refused
 from kt_supervisor.engine.run import launching
 from kt_supervisor.engine.run.current_run import CurrentRun
 from kt_supervisor.engine.run.keeper_link import KeeperGone
@@ -64,6 +64,13 @@ class Pausing:
             cause["by"] = by
         row = await self._life.move(row, Event.PAUSE, cause, desired="paused")
         notices += await self._act(row, level)
+        if self._life.trouble is not None:
+            raise Refused(
+                f"the pause of {row.name} is not confirmed: got {self._life.trouble}; its calls are held, and it is "
+                "frozen once that is so",
+                code="pause_unconfirmed",
+                exit_code=WRONG_STATE,
+            )
         return {"name": row.name, "state": str(row.state), "level": str(level), "notices": notices}
 
     async def resume(self, row: InstanceRow) -> dict[str, Any]:
@@ -107,8 +114,9 @@ class Pausing:
         assert current.link is not None
         try:
             answer = await current.link.ask(op)
-        except KeeperGone as error:
-            return [f"its keeper does not answer: {error}"]
+        except KeeperGone:
+            await self._life.doubt(current)
+            return []
         return [] if answer.get("ok") else [f"its keeper refused to {op} it: {answer.get('error')}"]
 
     async def _command(self, row: InstanceRow, current: CurrentRun, template: Template | None) -> list[str]:

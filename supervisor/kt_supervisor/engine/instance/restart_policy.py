@@ -172,6 +172,11 @@ def _after_limit(past: History, end: End, *, now: Instant, chance: float) -> His
     return replace(past, due=Due(at=now.later(wait_s), wait_s=wait_s, why=why))
 
 
+def made_up_for(history: History, *, now: Instant) -> History:
+    """Return the history of an agent whose start nobody finished: it is begun again at once."""
+    return replace(history, due=Due(at=now, wait_s=0.0, why="its start was cut short"), parked=None)
+
+
 def after_boot(history: History, *, now: Instant, chance: float) -> History:
     """Return the history of an agent that a restart of the machine ended, and that shall come back."""
     wait_s = LIMITED_SPREAD_S * (1 + chance) / 2

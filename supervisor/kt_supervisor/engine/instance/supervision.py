@@ -14,6 +14,7 @@ from kt_ledger.records import InstanceRow, RunRow, State, TransitionRow
 from kt_ledger.store import StoreUnavailable
 from kt_supervisor.engine.instance import lifecycle
 from kt_supervisor.engine.instance.comebacks import Comebacks
+from kt_supervisor.engine.instance.disk_wait import DiskWait
 from kt_supervisor.engine.instance.lifecycle import Event
 from kt_supervisor.engine.instance.restart_policy import History
 from kt_supervisor.engine.output.log_retention import Retention
@@ -28,6 +29,8 @@ from kt_supervisor.engine.run.keeper_link import KeeperGone
 logger = logging.getLogger(__name__)
 
 AGAIN_S = 1.0
+    "it is frozen: less than the free-space floor is left on the disk; free some, and it goes on by itself"
+)
 LATE_KEEPER_S = 1.5
 """How long an intended Run without a keeper may still get one from an engine that has just died."""
 
@@ -57,10 +60,16 @@ class Supervision:
         self.news = asyncio.Event()
         self.current: CurrentRun | None = None
         self.trouble: str | None = None
+        self.disk = DiskWait(parts, row.id, row.name)
         self.comebacks = Comebacks(parts, row, restart=resumed.restart)
         self._parts = parts
         self._resumed = resumed
         self._retention = Retention(parts, row.id, row.name, ask=self._make_room)
+
+    @property
+    def waits_for(self) -> str | None:
+        """What keeps the agent from going on, though it runs; None where nothing does."""
+        return None if self.current is None else self.disk.waits_for
 
     async def row(self) -> InstanceRow:
         """Return what the ledger knows. Raises NoSuchAgent where it was removed meanwhile."""
@@ -170,6 +179,8 @@ class Supervision:
             self._retention.poke()
 
         current.link.on_output = on_output
+        current.link.on_disk = self.disk.changed
+        self.disk.low = bool(current.link.facts.get("disk_low"))
         current.input.open()
         current.tail.poke()
         self._retention.begin()
@@ -179,6 +190,15 @@ class Supervision:
         if self.current is not None and self.current.link is not None:
             with contextlib.suppress(KeeperGone):
                 await self.current.link.ask("room", segments=segments)
+
+    async def doubt(self, current: CurrentRun) -> None:
+        """Let go of a keeper that does not answer, and look what that means; what was begun goes on by itself."""
+        if current.link is not None:
+            current.link.close()
+            current.link = None
+        evidence = await asyncio.to_thread(adoption.gather, current.files, current.run)
+        self.trouble = adoption.trouble(adoption.judge_silence(evidence), evidence)
+        self.look_again(current)
 
     def look_again(self, current: CurrentRun) -> None:
         """Judge a Run again in a while, without anybody asking."""
@@ -206,10 +226,18 @@ class Supervision:
             detail = left.describe()
         kind = "stop-forced" if row.state is State.STOPPING else "crashed"
         cause = {"kind": kind, "detail": f"lost: {detail}"}
-        await self.settle(row, Event.LOST, cause, Exit(), rebooted=not evidence.same_boot)
+        began = evidence.record is not None
+        await self.settle(row, Event.LOST, cause, Exit(), rebooted=not evidence.same_boot, began=began)
 
     async def settle(
-        self, row: InstanceRow, event: Event, cause: dict[str, Any], ended: Exit, *, rebooted: bool = False
+        self,
+        row: InstanceRow,
+        event: Event,
+        cause: dict[str, Any],
+        ended: Exit,
+        *,
+        rebooted: bool = False,
+        began: bool = True,
     ) -> None:
         """Fold what the Run left, then keep its end, then let the keeper go: in this order nothing is lost."""
         assert self.current is not None
@@ -224,7 +252,7 @@ class Supervision:
             exit_signal=ended.signal,
         )
         after = lifecycle.step(self.name, state=row.state, event=event)
-        history = await self.comebacks.after(row, after, over, ended, rebooted=rebooted)
+        history = await self.comebacks.after(row, after, over, ended, rebooted=rebooted, began=began)
         if history.parked is not None:
             cause = cause | {"parked": history.parked}
         await self.move(row, event, cause, run=over, history=history)

@@ -45,6 +45,7 @@ class KeeperLink:
         self._ran: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._numbers = itertools.count(1)
         self.on_output: Callable[[], None] = lambda: None
+        self.on_disk: Callable[[bool], None] = lambda _low: None
 
     @classmethod
     async def connect(
@@ -152,6 +153,8 @@ class KeeperLink:
         match message["event"]:
             case "output":
                 self.on_output()
+            case "disk_low" | "disk_ok":
+                self.on_disk(message["event"] == "disk_low")
             case "started":
                 self.facts |= message
                 self._done(self.started)

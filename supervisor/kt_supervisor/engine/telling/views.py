@@ -40,6 +40,7 @@ class Known:
     key_missing: bool = False
     restarts: Mapping[str, Any] = field(default_factory=dict)
     trouble: str | None = None
+    waits_for: str | None = None
 
     @property
     def declared(self) -> Source:
@@ -184,6 +185,8 @@ def entry(known: Known, *, now_ns: int) -> dict[str, Any]:
     if known.run is not None:
         document |= _run(known.run, now_ns=now_ns)
     metering, remarks = _metering(known)
+    if known.waits_for is not None:
+        remarks.append(known.waits_for)
     if known.trouble is not None:
         remarks.append(known.trouble)
         document["observed"] = "unverifiable"

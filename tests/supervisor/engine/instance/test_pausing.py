@@ -111,7 +111,7 @@ def test_a_paused_agent_is_stopped_at_once(house: Any) -> None:
 
 
 def test_best_effort_says_so_and_sends_no_signal(house: Any) -> None:
-    register(house, "bot", COUNTS, Level.BEST_EFFORT)
+    register(house, "bot", COUNTS, Level.BEST_EFFORT, pause=Template(exec="true"))
     house.start("bot")
 
     paused = pause(house, "bot")
@@ -126,8 +126,9 @@ def test_best_effort_says_so_and_sends_no_signal(house: Any) -> None:
     assert any("(resume-best-effort" in cause for cause in causes)
 
 
-def test_unsupported_is_refused_and_changes_nothing(house: Any) -> None:
-    register(house, "bot", COUNTS, Level.UNSUPPORTED)
+@pytest.mark.parametrize("level", [Level.UNSUPPORTED, Level.BEST_EFFORT])
+def test_what_would_hold_nothing_back_is_refused_and_changes_nothing(house: Any, level: Level) -> None:
+    register(house, "bot", COUNTS, level)
     house.start("bot")
 
     refused = house.refusal("POST", "/v1/agents/bot/pause", {})
@@ -214,6 +215,24 @@ def test_a_pause_command_that_fails_or_is_missing_keeps_nothing_from_being_pause
     assert any("ended with code 3" in notice for notice in paused["notices"])
     assert any("no-such-program" in notice for notice in resumed["notices"])
     assert "running" == resumed["state"]
+
+
+def test_a_pause_that_its_keeper_does_not_confirm_says_so_and_is_made_good(house: Any) -> None:
+    register(house, "bot", COUNTS, Level.GUARANTEED)
+    started = house.start("bot")
+    keeper = house.run_record(started["run_id"])["keeper_pid"]
+    os.kill(keeper, signal.SIGSTOP)
+    try:
+        refused = house.refusal("POST", "/v1/agents/bot/pause", {})
+        shown = house.entry("bot")
+    finally:
+        os.kill(keeper, signal.SIGCONT)
+
+    assert (4, "pause_unconfirmed") == (refused.exit_code, refused.code)
+    assert ("paused", "unverifiable") == (shown["state"], shown["observed"])
+    house.until(lambda: "observed" not in house.entry("bot"), "it is confirmed once its keeper answers")
+    known = lines(house, "bot")
+    assert known == lines(house, "bot")
 
 
 def test_this_system_can_pause() -> None:

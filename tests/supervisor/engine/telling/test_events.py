@@ -228,11 +228,12 @@ def test_a_follower_ends_with_an_engine_that_is_stopped_on_purpose(own_house: An
     )
     assert follower.stdout and follower.stderr
     own_house.register("bot", SLEEPS)
-    first = follower.stdout.readline()
+    first = [follower.stdout.readline(), follower.stdout.readline()]
 
     own_house.stop_engine()
 
-    assert "registered" in first
+    assert "what=started" in first[0]
+    assert "registered" in first[1]
     assert 0 == follower.wait(30)
     assert "was stopped" in follower.stderr.read()
     assert not own_house.answers()
