@@ -29,8 +29,6 @@ from kt_supervisor.engine.run.keeper_link import KeeperGone
 logger = logging.getLogger(__name__)
 
 AGAIN_S = 1.0
-    "it is frozen: less than the free-space floor is left on the disk; free some, and it goes on by itself"
-)
 LATE_KEEPER_S = 1.5
 """How long an intended Run without a keeper may still get one from an engine that has just died."""
 
