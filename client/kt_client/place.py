@@ -16,7 +16,7 @@ LONGEST_PATH_BYTES = 3500
 
 
 def caller() -> dict[str, str]:
-    """Return this process's whole environment: what an agent that it starts will see."""
+    """Return this process's environment: of it an agent inherits what its `env.inherit` lets through."""
     return dict(os.environ)
 
 

@@ -1,6 +1,7 @@
 """The state directory: its disk, its file system, who may read it, and what dead processes left in it."""
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,12 +70,16 @@ def filesystem(root: Path, *, mounts: Path = Path("/proc/self/mountinfo")) -> Fi
         return ok("filesystem", "its kind is not known on this system; it must be a local one")
 
 
+_OCTAL = re.compile(r"\\([0-7]{3})")
+"""How the kernel writes a space, a tab, a newline and a backslash."""
+
+
 def kind_of(path: Path, mounts: str) -> str:
     """Return the type of the file system that holds `path` (proc_pid_mountinfo(5)): the last mount over it."""
     found, longest = "unknown", -1
     for line in mounts.splitlines():
         fields = line.split(" ")
-        point = Path(fields[4].encode("latin-1", "surrogateescape").decode("unicode_escape"))
+        point = Path(_OCTAL.sub(lambda found: chr(int(found[1], 8)), fields[4]))
         if (path == point or point in path.parents) and len(point.parts) >= longest:
             found, longest = fields[fields.index("-") + 1], len(point.parts)
     return found

@@ -73,14 +73,17 @@ def _code(error: Exception) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(error).__name__).lower()
 
 
+STILL_WAITS = "a keeper that still waits for the tree to be empty"
+
+
 class StopUnconfirmed(Exception):
     """Something of the agent could not be ended; asking again looks again."""
 
     exit_code = WRONG_STATE
     code = "stop_unconfirmed"
 
-    def __init__(self, name: str, which: str) -> None:
+    def __init__(self, name: str, got: str) -> None:
         super().__init__(
-            f"the stop of {name} is not confirmed: got processes {which} that do not end, wanted none; "
-            f"look at them, then `kt agent stop {name}` again"
+            f"the stop of {name} is not confirmed: got {got}; wanted nothing of it left; look at that, then "
+            f"`kt agent stop {name}` again"
         )

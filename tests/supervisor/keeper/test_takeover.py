@@ -92,7 +92,8 @@ def test_no_byte_is_lost_or_repeated_however_often_the_keeper_is_killed(
     engine.ask(op="stop", timeout_s=20)
     record = run.ended(engine)
 
-    numbers = [int(line) for line in run.output().splitlines()]
+    whole = run.output().rpartition(b"\n")[0]  # a signal may cut the last write short
+    numbers = [int(line) for line in whole.splitlines()]
     assert numbers == list(range(len(numbers)))
     assert (record["survivors"], record["gaps"]) == ([], [])
     assert json.loads(run.files.record.read_bytes())["takeovers"] == KILLS

@@ -83,7 +83,7 @@ class EngineRoutes:
             else [f"not everything was finished within {within_s:g} s: the next engine goes on"]
         )
         facts = {"handed_over": True, "pid": os.getpid(), "version": VERSION, "notices": notices}
-        answer = web.json_response(facts)
+        answer = requests.answer(facts)
         await answer.prepare(request)
         await answer.write_eof()
         self._host.end()

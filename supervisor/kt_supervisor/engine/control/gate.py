@@ -6,7 +6,6 @@ A refusal is an event, at most one a minute of each kind and Run: an agent that 
 import asyncio
 import logging
 import socket
-from typing import Any
 
 from aiohttp import web
 
@@ -73,13 +72,10 @@ class Gate:
         logger.warning("refused %s to process %s inside of agent %s", what[1], pid, name)
         at_ns = self._parts.clock.wall_ns()
 
-        def keep(store: Any) -> None:
-            # A store without events has nowhere to keep it: the log has it all the same.
-            if hasattr(store, "add_event"):
-                store.add_event(EVENT, instance_id or None, document, at_ns)
-
         try:
-            await self._parts.writer.do(keep)
+            await self._parts.writer.do(
+                lambda store: store.add_event(EVENT, instance_id or None, document, at_ns)
+            )
         except StoreUnavailable as error:
             logger.warning("the refusal is kept in this log only: %s", error)
 

@@ -41,11 +41,11 @@ class InteractionRoutes:
         if len(message) > LONGEST_BYTES:
             raise requests.unusable(f"got a message of {len(message)} bytes, wanted at most {LONGEST_BYTES}")
         await self._host.ready()
-        return web.json_response(await sending.send(self._fleet.instance(requests.name(request)), message))
+        return requests.answer(await sending.send(self._fleet.instance(requests.name(request)), message))
 
     async def _eof(self, request: web.Request) -> web.Response:
         await self._host.ready()
-        return web.json_response(await sending.end(self._fleet.instance(requests.name(request))))
+        return requests.answer(await sending.end(self._fleet.instance(requests.name(request))))
 
     async def _attach(self, request: web.Request) -> web.StreamResponse:
         if request.headers.get("upgrade") != PROTOCOL:

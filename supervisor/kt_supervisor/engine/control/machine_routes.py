@@ -9,6 +9,7 @@ from kt_ledger.layout import StateLayout
 from kt_ledger.store import StoreUnavailable
 from kt_supervisor.doctor import examination, finding, machine
 from kt_supervisor.doctor.examination import Inside
+from kt_supervisor.engine.control import requests
 from kt_supervisor.engine.control.engine_routes import Host
 from kt_supervisor.engine.gateway.client import GatewayAway
 from kt_supervisor.engine.instance.fleet import Fleet
@@ -38,7 +39,7 @@ class MachineRoutes:
             jumped_ns=machine.moved(self._began, (clock.wall_ns(), machine.uptime_ns())),
         )
         findings = await asyncio.to_thread(self._examine, files, inside)
-        return web.json_response(finding.document(findings, engine=True))
+        return requests.answer(finding.document(findings, engine=True))
 
     def _examine(self, files: StateLayout, inside: Inside) -> list[finding.Finding]:
         return examination.examine(files, clock=self._parts.clock, user=getpass.getuser(), inside=inside)

@@ -24,14 +24,14 @@ class MemoryRoutes:
 
     async def _show(self, request: web.Request) -> web.Response:
         await self._host.ready()
-        return web.json_response(await self._memories.show(self._fleet.instance(requests.name(request))))
+        return requests.answer(await self._memories.show(self._fleet.instance(requests.name(request))))
 
     async def _attach(self, request: web.Request) -> web.Response:
         kind = requests.text(await requests.body(request), "kind")
         await self._host.ready()
         instance = self._fleet.instance(requests.name(request))
-        return web.json_response(await self._memories.attach(instance, kind))
+        return requests.answer(await self._memories.attach(instance, kind))
 
     async def _detach(self, request: web.Request) -> web.Response:
         await self._host.ready()
-        return web.json_response(await self._memories.detach(self._fleet.instance(requests.name(request))))
+        return requests.answer(await self._memories.detach(self._fleet.instance(requests.name(request))))

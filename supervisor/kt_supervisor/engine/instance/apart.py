@@ -10,7 +10,7 @@ from kt_manifest import names
 from kt_supervisor.engine import state_dir
 from kt_supervisor.engine.output import run_logs
 from kt_supervisor.engine.parts import Parts
-from kt_supervisor.engine.problems import NoSuchAgent, StopUnconfirmed
+from kt_supervisor.engine.problems import STILL_WAITS, NoSuchAgent, StopUnconfirmed
 from kt_supervisor.engine.run import adoption
 from kt_supervisor.engine.run.current_run import CONFIRM_S
 from kt_supervisor.engine.run.keeper_link import KeeperGone, KeeperLink
@@ -52,7 +52,7 @@ async def stop(parts: Parts, name: str, *, timeout_s: float) -> dict[str, Any]:
             await link.ask("stop", timeout_s=timeout_s)
             while adoption.read_json(run.exit) is None:
                 if clock.time() > ends_s:
-                    raise StopUnconfirmed(name, "(its keeper still waits)")
+                    raise StopUnconfirmed(name, STILL_WAITS)
                 await asyncio.sleep(0.05)  # its own connection ends with the keeper, not with the agent
         finally:
             link.close()

@@ -61,7 +61,7 @@ class Comebacks:
             return replace(past, due=None, parked=None)
         if rebooted:
             return await self._after_boot(past)
-        if not began and not rebooted:
+        if not began:
             return restart_policy.made_up_for(past, now=self._parts.restarting.now())
         if row.state is State.STARTING and (row.cause or {}).get("kind") != "restarted":
             return History()  # somebody tried to start it, and was told why it did not

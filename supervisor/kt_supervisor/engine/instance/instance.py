@@ -111,11 +111,13 @@ class Instance:
         Raises:
             What `stop` and `start` raise.
         """
+        row = await self._life.row()
+        lifecycle.step(self.name, state=row.state, event=Event.RESTART)
+        await self._starting.plan(row, environment)
         self._starting.interrupt()
         async with self.lock:
             row = await self._life.row()
             lifecycle.step(self.name, state=row.state, event=Event.RESTART)
-            await self._starting.plan(row, environment)
             if row.state in LIVE_STATES:
                 await self._stop(row, timeout_s)
                 row = await self._life.row()
@@ -249,7 +251,7 @@ class Instance:
             await self._end(row, timeout_s)
         row = await self._life.row()
         if row.state is not State.STOPPED:
-            raise StopUnconfirmed(self.name, self._life.trouble or "(of its last Run)")
+            raise StopUnconfirmed(self.name, self._life.trouble or "something of its last Run")
         forced = (row.cause or {}).get("kind") == "stop-forced"
         return {"name": self.name, "state": str(row.state), "forced": forced}
 
@@ -264,7 +266,8 @@ class Instance:
 
     async def _settle_stop(self, ended: Exit) -> None:
         if left := adoption.survivors(ended):
-            raise StopUnconfirmed(self.name, ", ".join(map(str, left)))
+            named = ", ".join(map(str, left))
+            raise StopUnconfirmed(self.name, f"processes that do not end: {named}")
         await self._life.exited(await self._life.row(), ended)
 
     async def _stop_command(self, row: InstanceRow) -> Command | None:

@@ -50,6 +50,7 @@ TABLE: dict[State, dict[Event, State]] = {
         Event.EXITED: State.FAILED,
         Event.LOST: State.FAILED,
         Event.STOP: State.STOPPING,  # an agent may take minutes to be ready: a stop need not wait for it
+        Event.RESTART: State.STOPPING,
     },
     State.RUNNING: {
         Event.STOP: State.STOPPING,

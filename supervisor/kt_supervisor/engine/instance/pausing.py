@@ -31,7 +31,7 @@ class Pausing:
         self._parts = parts
         self._life = life
 
-    async def pause(self, row: InstanceRow, *, by: str = "operator") -> dict[str, Any]:
+    async def pause(self, row: InstanceRow) -> dict[str, Any]:
         """Hold its calls, then freeze it where its adapter promises that. Kept first, so that a crash heals.
 
         Raises:
@@ -60,8 +60,6 @@ class Pausing:
             detail = BEST_EFFORT
             cause = {"kind": "pause-best-effort", "detail": detail}
             notices.append(f"best effort: {detail}")
-        if by != "operator":
-            cause["by"] = by
         row = await self._life.move(row, Event.PAUSE, cause, desired="paused")
         notices += await self._act(row, level)
         if self._life.trouble is not None:

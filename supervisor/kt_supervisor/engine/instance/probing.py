@@ -76,7 +76,13 @@ class _Lines:
                     segment.seek(offset)
                     data = segment.read(PIECE_BYTES)
             except FileNotFoundError:
-                break
+                kept = [
+                    int(path.stem.rpartition("-")[2]) for path in self._files.root.glob(f"{stream}-*.log")
+                ]
+                if not kept or min(kept) <= number:
+                    break
+                number, offset = min(kept), 0  # what was before it was deleted to keep the disk cap
+                continue
             if data:
                 offset += len(data)
                 self._matchers[stream].feed(data)

@@ -119,6 +119,7 @@ class Starting:
         await current.started()
         await current.hold_spares()
         assert current.link is not None
+        self._life.follow(current)  # now: what is not folded takes room, and an agent without room waits
         await readiness.wait(current.link, interruption)
         if probe is not None:
             wanted = probing.describe(probe)
@@ -130,7 +131,6 @@ class Starting:
         live = current.live_row()
         await self._life.move(row, Event.READY, {"kind": "adapter-ready"}, run=live)
         current.run = live
-        self._life.follow(current)
 
     def _probe_again(self, row: InstanceRow) -> Probe | None:
         """Return what an agent that an earlier engine started is waited for by; its variables are read from it."""

@@ -168,8 +168,11 @@ class Supervision:
             self._parts.listeners.remember(row, provider, run)
 
     def follow(self, current: CurrentRun) -> None:
-        """Fold its output as it comes, and settle it once it has ended."""
+        """Fold its output as it comes, and settle it once it has ended; the same keeper is followed once."""
         assert current.link is not None
+        if current.followed is current.link:
+            return
+        current.followed = current.link
 
         def on_output() -> None:
             current.tail.poke()

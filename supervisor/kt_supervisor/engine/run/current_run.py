@@ -16,7 +16,7 @@ from kt_supervisor.engine.output import log_retention
 from kt_supervisor.engine.output.agent_input import AgentInput
 from kt_supervisor.engine.output.tails import Tail
 from kt_supervisor.engine.parts import Parts
-from kt_supervisor.engine.problems import StopUnconfirmed
+from kt_supervisor.engine.problems import STILL_WAITS, StopUnconfirmed
 from kt_supervisor.engine.run import adoption, replacing, spares
 from kt_supervisor.engine.run.adoption import Evidence, Verdict
 from kt_supervisor.engine.run.beside import Ran
@@ -45,6 +45,7 @@ class CurrentRun:
         self.files = parts.files.run(run.id)
         self.link: KeeperLink | None = None
         self.spares = Spares()
+        self.followed: KeeperLink | None = None
         self.input = AgentInput(self.files.stdin)
         self._parts = parts
         self._instance = instance
@@ -200,7 +201,7 @@ class CurrentRun:
         except KeeperGone:
             return None
         except TimeoutError:
-            raise StopUnconfirmed(self.files.root.name, "(its keeper still waits)") from None
+            raise StopUnconfirmed(self._instance.name, STILL_WAITS) from None
 
     async def run_command(self, command: Command, *, timeout_s: float) -> Ran:
         """Run a command of the adapter beside the agent; return how it ended. Raises KeeperGone."""

@@ -123,7 +123,7 @@ def test_a_killed_gateway_comes_back_with_the_same_port_for_a_running_agent(
     house.kill(first["pid"])
     house.until(lambda: asked_all(house, "bot"), "all calls are answered")
 
-    second = house.ask("GET", "/v1/engine")["gateway"]
+    second = house.until(lambda: house.ask("GET", "/v1/engine")["gateway"], "the next gateway is connected")
     assert first["incarnation"] != second["incarnation"]
 
     def ended() -> list[Any] | None:

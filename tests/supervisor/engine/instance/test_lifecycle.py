@@ -9,6 +9,7 @@ WANTED = {
     (State.STOPPED, Event.START): State.STARTING,
     (State.FAILED, Event.START): State.STARTING,
     (State.STARTING, Event.STOP): State.STOPPING,
+    (State.STARTING, Event.RESTART): State.STOPPING,
     (State.RUNNING, Event.STOP): State.STOPPING,
     (State.PAUSED, Event.STOP): State.STOPPING,
     (State.STOPPING, Event.STOP): State.STOPPING,

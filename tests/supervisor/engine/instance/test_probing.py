@@ -132,3 +132,32 @@ def test_a_start_that_waits_survives_the_engine(house: Any) -> None:
     texts = [line["text"] for line in house.said("bot")]
     assert run_id == entry["run_id"]
     assert texts.index("half: reready") < texts.index("starting -> running (adapter-ready)")
+
+
+def test_a_restart_need_not_wait_for_readiness_either(house: Any) -> None:
+    register(house, "bot", SLEEPS, Ready(line="never", deadline_s=600))
+    with ThreadPoolExecutor(1) as other:
+        starting = other.submit(house.start, "bot")
+        house.until(lambda: house.entry("bot")["state"] == "starting", "it is starting")
+        first = house.entry("bot")["run_id"]
+
+        with ThreadPoolExecutor(1) as third:
+            restarting = third.submit(
+                house.ask, "POST", "/v1/agents/bot/restart", {"env": {}, "timeout_s": 5}
+            )
+            house.until(lambda: house.entry("bot")["run_id"] != first, "another Run has begun")
+            house.stop("bot")
+            with pytest.raises(Failure):
+                restarting.result()
+        with pytest.raises(Failure):
+            starting.result()
+    assert "stopped" == house.entry("bot")["state"]
+
+
+def test_an_agent_that_says_much_before_it_is_ready_is_not_held_up_by_its_disk_cap(house: Any) -> None:
+    talks = "import os, time\nfor _ in range(40): os.write(1, (b'y' * 99 + b'\\n') * 1000)\nprint('ready')\n"
+    talks += "time.sleep(600)"
+    register(house, "bot", talks, Ready(line="^ready$", deadline_s=30))
+    house.set("bot", "logs.cap", "1M")
+
+    assert start_s(house, "bot") < 25
