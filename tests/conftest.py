@@ -1,8 +1,19 @@
 """What holds for all tests: the table of what was killed, and what came of it."""
 
+import os
 from typing import Any
 
+import pytest
 from tests.chaos import tally
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave what takes long to `make chaos`; each has a shorter relative that always runs."""
+    if "KT_CHAOS" in os.environ:
+        return
+    for item in items:
+        if item.get_closest_marker("long") is not None:
+            item.add_marker(pytest.mark.skip(reason="takes long: make chaos"))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

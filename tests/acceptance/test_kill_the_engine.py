@@ -35,6 +35,7 @@ def adopted(fleet: Any) -> bool:
     return bool(status["store"] == "ok" and status["agents"]["running"])
 
 
+@pytest.mark.long
 @pytest.mark.chaos
 def test_kills_lose_nothing_and_double_nothing(
     fleet: Any, provider: ProviderProcess, eventually: Any
@@ -92,6 +93,8 @@ def test_kills_lose_nothing_and_double_nothing(
     assert "running" == fleet.instance("counting")["state"]
 
 
+@pytest.mark.chaos
+@pytest.mark.long
 def test_engine_and_gateway_killed_together_come_back_without_a_command(
     fleet: Any, provider: ProviderProcess, eventually: Any
 ) -> None:

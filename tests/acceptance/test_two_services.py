@@ -70,6 +70,8 @@ def test_the_engine_adopts_a_gateway_that_it_did_not_start(
     assert ["exact", "exact"] == [row["completeness"] for row in fleet.exchanges("opaque")]
 
 
+@pytest.mark.chaos
+@pytest.mark.long
 def test_a_gateway_service_that_is_restarted_is_adopted_again(
     fleet: Any, provider: ProviderProcess, service: Service, eventually: Any
 ) -> None:

@@ -38,6 +38,7 @@ def rounds(fleet: Any) -> int:
     return int(seen.read_text() or 0) if seen.exists() else 0
 
 
+@pytest.mark.long
 @pytest.mark.chaos
 def test_upgrades_lose_nothing_refuse_nothing_and_keep_every_run(
     fleet: Any, provider: ProviderProcess, eventually: Any, later: dict[str, str]
@@ -109,6 +110,8 @@ def test_an_older_kt_says_so_once_and_works(fleet: Any, later: dict[str, str]) -
     assert "use the newer kt" in older.stderr
 
 
+@pytest.mark.chaos
+@pytest.mark.long
 def test_a_gateway_that_alone_knows_a_key_stays_until_nobody_needs_it(
     fleet: Any, provider: ProviderProcess, eventually: Any, later: dict[str, str]
 ) -> None:

@@ -49,6 +49,8 @@ def descriptors(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
+@pytest.mark.chaos
+@pytest.mark.long
 def test_descriptors_stay_flat_over_starts_and_stops(house: House, tally: Tally) -> None:
     names = [f"bot-{n}" for n in range(AT_ONCE)]
     for name in names:
@@ -82,6 +84,8 @@ def test_descriptors_stay_flat_over_starts_and_stops(house: House, tally: Tally)
         evidence.count_spawns(house, name, tally)
 
 
+@pytest.mark.chaos
+@pytest.mark.long
 def test_many_agents_are_adopted_soon(house: House, tally: Tally) -> None:
     names = [f"bot-{n}" for n in range(ADOPTED)]
     start_all(house, names)

@@ -29,6 +29,8 @@ def any_agent(house: House, *names: str) -> bool:
     return any(not house.files.run(run_id).exit.exists() for run_id in begun)
 
 
+@pytest.mark.chaos
+@pytest.mark.long
 def test_a_storm_of_restarts_is_exact(house: House, tally: Tally, chance: random.Random) -> None:
     lives = {"crashing": ("1.2", "3", "on-failure"), "looping": ("1.2", "0", "always")}
     lives |= {"done": ("0.6", "0", "on-failure"), "gone": ("0.6", "7", "never")}

@@ -30,6 +30,8 @@ def engines(state: Path) -> list[int]:
     return found
 
 
+@pytest.mark.chaos
+@pytest.mark.long
 def test_many_commands_at_once_start_one_engine(kt: Any) -> None:
     running = [
         subprocess.Popen(

@@ -89,6 +89,8 @@ def test_callers_who_ask_during_an_upgrade_are_all_answered(client: Client) -> N
     assert asked[0]
 
 
+@pytest.mark.chaos
+@pytest.mark.long
 def test_keepers_bring_an_engine_back_where_nobody_follows(client: Client) -> None:
     client.register("bot", kind="command", command=[sys.executable, "-c", SLEEPS])
     run_id = client.start("bot")["run_id"]
@@ -103,6 +105,8 @@ def test_keepers_bring_an_engine_back_where_nobody_follows(client: Client) -> No
     assert run_id == client.show("bot")["instance"]["run_id"]
 
 
+@pytest.mark.chaos
+@pytest.mark.long
 def test_a_lock_that_a_keeper_holds_is_no_reason_to_wait(client: Client) -> None:
     client.engine_start()
     turn = os.open(client.files.engine_waking, os.O_RDWR | os.O_CREAT, 0o600)
@@ -130,6 +134,8 @@ def test_an_engine_without_a_hand_over_is_stopped_and_followed(script: Any, kt: 
     assert "0.0.1" == told["replaced"]["version"]
 
 
+@pytest.mark.chaos
+@pytest.mark.long
 def test_an_engine_older_than_its_ledger_says_so_and_still_stops_agents(client: Client) -> None:
     client.register("bot", kind="command", command=[sys.executable, "-c", SLEEPS])
     client.start("bot")
@@ -157,6 +163,8 @@ def schema_of(client: Client, shall: str) -> str:
     return str(known)
 
 
+@pytest.mark.chaos
+@pytest.mark.long
 def test_a_long_order_keeps_its_engine_and_everybody_else_is_served_meanwhile(client: Client) -> None:
     stubborn = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(600)"
     client.register("bot", kind="command", command=[sys.executable, "-c", stubborn])
@@ -183,6 +191,8 @@ def test_a_long_order_keeps_its_engine_and_everybody_else_is_served_meanwhile(cl
     assert (pid, []) == (upgraded["replaced"]["pid"], upgraded["notices"])
 
 
+@pytest.mark.chaos
+@pytest.mark.long
 def test_upgrades_at_once_are_one_upgrade(client: Client) -> None:
     client.register("bot", kind="command", command=[sys.executable, "-c", SLEEPS])
     client.start("bot")

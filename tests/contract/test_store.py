@@ -600,6 +600,7 @@ while True:
 """
 
 
+@pytest.mark.long
 @pytest.mark.chaos
 def test_a_killed_writer_loses_nothing_that_it_reported_and_doubles_nothing(tmp_path: Path) -> None:
     seed = random.randrange(2**32)

@@ -43,6 +43,8 @@ def test_the_demo_is_right_and_leaves_nothing(kt: Any, tmp_path: Path) -> None:
     assert not kt.state.exists()
 
 
+@pytest.mark.chaos
+@pytest.mark.long
 def test_the_demo_as_json_is_one_document_over_a_state_that_can_be_looked_at(kt: Any, tmp_path: Path) -> None:
     kept = tmp_path / "kept"
 
@@ -88,6 +90,7 @@ def test_a_directory_with_something_in_it_is_refused(kt: Any, tmp_path: Path) ->
     assert "is not empty" in done.err
 
 
+@pytest.mark.long
 @pytest.mark.chaos
 @pytest.mark.parametrize("name", INTERRUPTIONS)
 def test_an_interrupted_demo_cleans_up(kt: Any, tmp_path: Path, name: signal.Signals) -> None:

@@ -5,6 +5,7 @@ import resource
 import threading
 from collections.abc import Callable
 
+import pytest
 from tests.gateway.mitm.gateway import Gateway, Lane, eventually
 from tests.gateway.mitm.provider import COMPLETION, Asked, Wire, always, sized
 
@@ -51,6 +52,8 @@ def test_an_answer_in_hand_is_released_and_marked_and_new_calls_wait(
     assert first["x"] in {record["x"] for record in lane.records(journal.OPEN)}
 
 
+@pytest.mark.chaos
+@pytest.mark.long
 def test_a_call_that_waited_in_vain_is_refused_for_good_and_never_left(
     start_gateway: StartGateway, make_lane: MakeLane
 ) -> None:

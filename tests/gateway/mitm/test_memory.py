@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Callable
 
+import pytest
 from tests.gateway.mitm.gateway import Gateway, Lane, eventually
 from tests.gateway.mitm.provider import Asked, Wire, always, sized
 
@@ -17,6 +18,8 @@ ALLOWED_GROWTH = 12 * MIB
 PIECE = bytes(range(256)) * 256
 
 
+@pytest.mark.chaos
+@pytest.mark.long
 def test_200_mb_each_way_pass_in_constant_memory(
     start_gateway: Callable[..., Gateway], make_lane: MakeLane
 ) -> None:

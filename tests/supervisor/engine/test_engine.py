@@ -30,6 +30,8 @@ time.sleep(600)
 """
 
 
+@pytest.mark.chaos
+@pytest.mark.long
 def test_many_engines_at_once_are_one(empty_house: Any) -> None:
     children = [empty_house.spawn() for _ in range(AT_ONCE)]
 
@@ -80,6 +82,7 @@ def test_an_exit_while_no_engine_ran_is_kept_with_its_code(house: Any) -> None:
     assert {"code": 9, "signal": None} == entry["exit"]
 
 
+@pytest.mark.long
 @pytest.mark.chaos
 def test_killed_engines_count_twenty_thousand_lines_exactly_once(house: Any) -> None:
     house.register("bot", COUNTS, "20000", "0.03")

@@ -154,6 +154,7 @@ def test_engine_and_gateway_killed_together_come_back_without_a_command(
     house.until(lambda: len(calls(house, "bot")) >= len(provider.calls()), "every call has a row")
 
 
+@pytest.mark.long
 @pytest.mark.chaos
 def test_killed_engines_lose_no_call(house: Any, provider: ProviderProcess) -> None:
     observed(house, "bot", "200", provider.url)

@@ -125,6 +125,8 @@ def test_an_unfinished_line_of_a_living_agent_is_shown_on_request_and_never_coun
     assert ["pass"] == texts(later)
 
 
+@pytest.mark.chaos
+@pytest.mark.long
 def test_a_follower_gets_every_line_once_over_rotation_a_restart_and_engines_that_are_killed(
     own_house: Any,
 ) -> None:

@@ -2,6 +2,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kt_ledger.layout import StateLayout
 from kt_supervisor.engine.output import log_retention, run_logs
 from kt_supervisor.engine.output.cursor import Cursor
@@ -40,14 +42,17 @@ def test_a_flood_keeps_within_its_cap_loses_no_report_and_every_reader_is_told(o
     reported = usage["sources"]["self-reported"]
     assert (400, 1200) == (reported["events"], reported["input_tokens"])
     gaps = [line for line in everything if "gap" in line]
-    assert 2 == len(gaps)
+    assert {"agent-out", "agent-err"} == {
+        name for line in gaps for name in ("agent-out", "agent-err") if name in line["text"]
+    }
     assert all("deleted to keep the disk cap" in line["text"] for line in gaps)
     lines = [line for line in everything if line["stream"] == "agent-out"]
     written = sum(len(f"{n} ") + 101 for n in range(40_000))
     report = 'KTESIO_USAGE {"sequence": , "input_tokens": 3, "output_tokens": 1}\n'
     written += sum(len(report) + len(str(n)) for n in range(400))
     kept = sum(len(line["text"]) + 1 for line in lines) - len("done\n")
-    missed = next(line["gap"]["missed_bytes"] for line in gaps if "agent-out" in line["text"])
+    # More than one where something went while it was being read.
+    missed = sum(line["gap"]["missed_bytes"] for line in gaps if "agent-out" in line["text"])
     assert 0 <= written - kept - missed <= 102  # a line that a deletion cut is told as nothing else
     assert everything[5:] == read(f"after={everything[4]['position']}")
 
@@ -77,6 +82,8 @@ def last(house: Any, run_id: str) -> int:
     return max(int(path.stem.partition("-")[2]) for path in house.files.run(run_id).root.glob("out-*.log"))
 
 
+@pytest.mark.chaos
+@pytest.mark.long
 def test_a_report_is_counted_whose_engine_died_before_its_segment_went(own_house: Any) -> None:
     own_house.register("bot", FLOOD)
     own_house.set("bot", "logs.cap", "1M")

@@ -185,6 +185,8 @@ def test_a_killed_gateway_is_an_event(house: Any) -> None:
     assert ("gone", pid, None) == (found[0]["what"], found[0]["pid"], found[0]["instance"])
 
 
+@pytest.mark.chaos
+@pytest.mark.long
 def test_a_follower_gets_each_event_once_over_killed_engines(own_house: Any) -> None:
     """The command itself; agents move on while engines die."""
     house = own_house

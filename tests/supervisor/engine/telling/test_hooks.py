@@ -139,6 +139,8 @@ def test_hanging_hooks_hold_up_neither_agents_nor_the_end_of_the_engine(
     assert took_s < 60
 
 
+@pytest.mark.chaos
+@pytest.mark.long
 def test_a_killed_engine_runs_its_hooks_at_least_once(own_house: Any, tmp_path: Path) -> None:
     """The hook dies with its engine, undone; the next engine runs it, and the one after that does not."""
     house = own_house
