@@ -50,7 +50,8 @@ def test_a_message_arrives_with_one_newline_and_byte_for_byte(talk: Any) -> None
 
     house.until(lambda: len(heard(house)) == 5, "all have arrived")
     assert ["'hello\\n'", "'line\\n'", "'--flag é\\n'", "'\\udcff\\x00\\n'", "'\\n'"] == heard(house)
-    assert {"name": "bot", "bytes": 6, "verdict": "delivered", "how": "stdin"} == answers[0]
+    told = {"name": "bot", "bytes": 6, "verdict": "delivered", "how": "stdin"}
+    assert {"schema_version": 1, **told} == answers[0]
 
 
 def test_messages_of_many_senders_never_mix_and_keep_whole(talk: Any) -> None:
