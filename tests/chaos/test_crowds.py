@@ -67,6 +67,8 @@ def test_one_agent_started_by_many_runs_once(house: House, tally: Tally) -> None
     assert 1 == tally.spawned
 
 
+@pytest.mark.chaos
+@pytest.mark.long
 def test_verbs_at_random_leave_at_most_one_run_alive(
     house: House, tally: Tally, chance: random.Random
 ) -> None:

@@ -62,6 +62,8 @@ def free_bytes(disk: Path) -> int:
     return found.f_bavail * found.f_frsize
 
 
+@pytest.mark.chaos
+@pytest.mark.long
 def test_a_disk_that_fills_up_again_and_again_loses_nothing(
     small: House, disk: Path, provider: ProviderProcess, tally: Tally, chance: random.Random
 ) -> None:

@@ -120,6 +120,8 @@ PREPARED = {
 }
 
 
+@pytest.mark.chaos
+@pytest.mark.long
 def test_an_engine_that_dies_at_any_step_is_continued(
     house: House, tally: Tally, chance: random.Random
 ) -> None:

@@ -15,6 +15,8 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 TREES = 30 if "KT_CHAOS" in os.environ else 2
 
 
+@pytest.mark.chaos
+@pytest.mark.long
 def test_no_tree_survives_a_stop_or_moves_in_a_pause(
     house: House, tally: Tally, chance: random.Random, tmp_path: Path
 ) -> None:

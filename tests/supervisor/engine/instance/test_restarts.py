@@ -100,6 +100,8 @@ def test_a_restart_that_is_due_survives_the_engine(house: Any) -> None:
     assert 1 <= house.entry("bot")["restart_count"]
 
 
+@pytest.mark.chaos
+@pytest.mark.long
 def test_the_failures_of_earlier_engines_count(house: Any) -> None:
     house.register("bot", CRASHES)
     house.set("bot", "restart.limit", "3")

@@ -41,7 +41,8 @@ def test_a_flood_keeps_within_its_cap_loses_no_report_and_every_reader_is_told(o
     read = lambda query: list(own_house.link.lines(f"/v1/agents/bot/logs?{query}", timeout_s=40))  # noqa: E731
 
     own_house.until(lambda: read("tail=1&stream=out")[-1]["text"] == "done", "it has said everything")
-    own_house.until(lambda: on_disk(own_house, run_id) <= MEBI, "it is within its cap")
+    # Two segments of an eighth below the cap nothing more is deleted, and what is read twice is the same.
+    own_house.until(lambda: on_disk(own_house, run_id) <= MEBI * 3 // 4, "it is within its cap, and at rest")
     everything, usage = read(""), own_house.entry("bot")["usage"]
 
     reported = usage["sources"]["self-reported"]
