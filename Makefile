@@ -2,7 +2,7 @@
 VENV   := .venv
 PY     := $(VENV)/bin/python
 STAMP  := $(VENV)/.installed
-JOBS   ?= 4
+JOBS   ?= 3
 
 # Of the hundreds of interpreters that the tests start, each would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE

@@ -147,6 +147,7 @@ def test_an_agent_whose_provider_says_429_waits_until_then(house: House, tally: 
         tally.engine += 1
         asked = house.files.home("bot") / "asked"
         until(lambda: len(asked.read_text().split()) == 2, "it asked again")
+        until(lambda: len(provider.calls()) == 2, "the provider has it in its log")
 
         first, second = map(float, asked.read_text().split())
         waits = house.entry("bot")["restart_count"], len(provider.calls())

@@ -12,7 +12,7 @@ from tests.supervisor.keeper import conftest
 
 from kt_supervisor.keeper import proctree
 
-TREES = 200 if "KT_CHAOS" in os.environ else 6
+TREES = 200 if "KT_CHAOS" in os.environ else 3
 
 Start = Callable[..., conftest.Run]
 
