@@ -15,7 +15,7 @@ from typing import Any
 
 from kt_ledger import process_identity, unix_socket
 from kt_ledger.clock import SystemClock
-from kt_ledger.event_documents import ENGINE, GATEWAY
+from kt_ledger.event_documents import ENGINE, GATEWAY, moment
 from kt_ledger.layout import StateLayout
 from kt_ledger.messages import Status
 from kt_ledger.records import LIVE_STATES
@@ -42,7 +42,6 @@ from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.problems import WRONG_STATE, Refused
 from kt_supervisor.engine.spawn import Spawner
 from kt_supervisor.engine.tasks import Tasks
-from kt_supervisor.engine.telling import views
 from kt_supervisor.engine.telling.hooks import Hooks
 from kt_supervisor.engine.writer import Writer
 from kt_supervisor.keeper import proctree
@@ -143,7 +142,7 @@ class Engine:
             "version": VERSION,
             "state_dir": str(self._files.root),
             "service": environment.service(),
-            "started_at": views.moment(self._started_at_ns),
+            "started_at": moment(self._started_at_ns),
             "store": "ok" if trouble is None else str(trouble),
             "gateway": await self._describe_gateway(),
             "agents": {"running": running, "total": len(rows)},

@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from kt_supervisor.engine.control import requests
+from kt_supervisor.engine.control import requests, streams
 from kt_supervisor.engine.control.engine_routes import Host
 from kt_supervisor.engine.instance.fleet import Fleet
 from kt_supervisor.engine.output.beginning import Query
@@ -32,17 +32,7 @@ class LogRoutes:
         await self._host.ready()
         instance = self._fleet.instance(requests.name(request))
         batches = Following(self._parts.files, self._parts.writer, instance, wanted).batches()
-        answer = web.StreamResponse(headers={"content-type": "application/x-ndjson"})
-        first = await anext(batches, b"")  # a refusal must come before the head of an answer
-        await answer.prepare(request)
-        try:
-            await answer.write(first)
-            async for batch in batches:
-                await answer.write(batch)
-            await answer.write_eof()
-        except ConnectionError:
-            pass  # the reader has seen enough
-        return answer
+        return await streams.ndjson(request, await streams.from_first(batches))
 
 
 def query(request: web.Request) -> Query:

@@ -13,6 +13,18 @@ async def ndjson(request: web.Request, batches: AsyncIterator[bytes]) -> web.Str
     return await stream(request, batches, content_type=NDJSON)
 
 
+async def from_first(batches: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Return the same batches once the first is there: a refusal must come before the head of an answer."""
+    first = await anext(batches, b"")
+
+    async def all_of_them() -> AsyncIterator[bytes]:
+        yield first
+        async for batch in batches:
+            yield batch
+
+    return all_of_them()
+
+
 async def stream(
     request: web.Request, batches: AsyncIterator[bytes], *, content_type: str
 ) -> web.StreamResponse:

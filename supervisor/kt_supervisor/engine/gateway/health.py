@@ -56,12 +56,9 @@ class Health:
 def end_hung(files: GatewayLayout) -> bool:
     """Kill the gateway of the record, where it is exactly that process; return whether it was."""
     record = adoption.read_json(files.record) or {}
-    pid, ticks = record.get("pid"), record.get("start_ticks")
-    if record.get("boot_id") != process_identity.boot_id() or not adoption.is_alive(pid, ticks):
+    process = adoption.exactly(record.get("pid"), record.get("start_ticks"))
+    if process is None or record.get("boot_id") != process_identity.boot_id():
         return False
-    process = proctree.read(pid) if isinstance(pid, int) else None
-    if process is None or process.start_ticks != ticks:
-        return False
-    logger.error("gateway (process %s) does not answer and is ended; another follows", pid)
+    logger.error("gateway (process %s) does not answer and is ended; another follows", process.pid)
     proctree.send(process, signal.SIGKILL)
     return True

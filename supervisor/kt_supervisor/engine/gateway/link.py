@@ -12,7 +12,7 @@ from kt_ledger.layout import GatewayLayout
 from kt_ledger.messages import Status
 from kt_supervisor.engine import environment, state_dir
 from kt_supervisor.engine.gateway import succession
-from kt_supervisor.engine.gateway.client import GatewayAway, GatewayClient
+from kt_supervisor.engine.gateway.client import GatewayAway, GatewayClient, ListenerRefused
 from kt_supervisor.engine.gateway.health import Health
 from kt_supervisor.engine.gateway.journals import Journals
 from kt_supervisor.engine.spawn import Spawner
@@ -85,6 +85,14 @@ class GatewayLink:
             ) from None
         assert self._client is not None
         return self._client
+
+    async def flush(self) -> None:
+        """Have the gateway's journal hold all that it has counted, where one is here and answers."""
+        if client := self.here:
+            try:
+                await client.flush()
+            except (GatewayAway, ListenerRefused) as error:
+                logger.warning("the gateway did not flush: %s", error)
 
     async def status(self) -> Status | None:
         """Return what the gateway says of itself; None where none is connected."""

@@ -107,13 +107,7 @@ class Listeners:
         if wish is None:
             return
         closed = replace(wish.listener, grants=(), borrow_from=None, upstream_api_key=None, hold_s=None)
-        self._wishes[instance_id] = Wish(closed)
-        if client := self.link.here:
-            try:
-                await client.put(closed, timeout_s=AT_ONCE_S)
-            except (GatewayAway, ListenerRefused, PortTaken) as error:
-                logger.warning("the grant of %s is withdrawn later: %s", closed.name, error)
-                self._tell_later(instance_id)
+        await self._tell(closed)
 
     async def hold(self, instance_id: str, hold_s: float) -> None:
         """Have new calls wait, each at most `hold_s`; a gateway that is away is told when it comes."""
@@ -125,16 +119,18 @@ class Listeners:
 
     async def _change(self, instance_id: str, *, hold_s: float | None) -> None:
         wish = self._wishes.get(instance_id)
-        if wish is None:
-            return
-        changed = replace(wish.listener, hold_s=hold_s)
-        self._wishes[instance_id] = Wish(changed)
+        if wish is not None:
+            await self._tell(replace(wish.listener, hold_s=hold_s))
+
+    async def _tell(self, wanted: Listener) -> None:
+        """Want a listener that is there to be as this, and tell the gateway now, or else later."""
+        self._wishes[wanted.instance_id] = Wish(wanted)
         if client := self.link.here:
             try:
-                await client.put(changed, timeout_s=AT_ONCE_S)
+                await client.put(wanted, timeout_s=AT_ONCE_S)
             except (GatewayAway, ListenerRefused, PortTaken) as error:
-                logger.warning("the listener of %s is changed later: %s", changed.name, error)
-                self._tell_later(instance_id)
+                logger.warning("the listener of %s is changed later: %s", wanted.name, error)
+                self._tell_later(wanted.instance_id)
 
     def _tell_later(self, instance_id: str) -> None:
         self._tasks.start(f"listener of {instance_id}", self._tell_again(instance_id))

@@ -9,7 +9,6 @@ from typing import Any
 from kt_ledger.event_documents import PARKED
 from kt_ledger.records import InstanceRow, RunRow, State
 from kt_manifest import options
-from kt_supervisor.engine.gateway.client import GatewayAway, ListenerRefused
 from kt_supervisor.engine.instance import current_settings, restart_policy
 from kt_supervisor.engine.instance.restart_policy import End, History, Policy
 from kt_supervisor.engine.parts import Parts
@@ -19,7 +18,6 @@ logger = logging.getLogger(__name__)
 
 LIMITED_WITHIN_S = 120.0
 """How long before its exit the provider's last refusal may lie to be taken for the reason of it."""
-FLUSH_TIMEOUT_S = 3.0
 NOT_BACK = "the machine was restarted, and autostart is off"
 
 
@@ -128,11 +126,7 @@ class Comebacks:
         """Tell whether the provider's rate limit was the last that the Run heard, and until when it said."""
         if self._parts.listeners.port(self._id) is None:
             return False, None  # nobody saw its calls
-        if client := self._parts.listeners.link.here:
-            try:
-                await asyncio.wait_for(client.flush(), FLUSH_TIMEOUT_S)
-            except (GatewayAway, ListenerRefused, TimeoutError) as error:
-                logger.warning("the gateway did not flush: %s", error)
+        await self._parts.listeners.link.flush()
         await self._parts.journals.fold()
         found = await self._parts.writer.do(lambda store: store.last_limited(over.id))
         if found is None or (over.ended_at_ns or 0) - found.ended_at_ns > LIMITED_WITHIN_S * 1e9:

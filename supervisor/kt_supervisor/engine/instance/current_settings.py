@@ -13,10 +13,16 @@ def value(files: StateLayout, name: str, key: str) -> Value | None:
     Raises:
         MalformedLayer, InvalidValue: somebody wrote something else into the file by hand.
     """
-    for entry in launching.entries(files.home(name)):
-        if entry.key == key:
-            return settings.check_stored(key, entry.value)
-    return options.BY_KEY[key].default
+    return values(files, name, key)[0]
+
+
+def values(files: StateLayout, name: str, *keys: str) -> list[Value | None]:
+    """Return the same for several keys, read at one moment."""
+    found = {entry.key: entry.value for entry in launching.entries(files.home(name))}
+    return [
+        settings.check_stored(key, found[key]) if key in found else options.BY_KEY[key].default
+        for key in keys
+    ]
 
 
 def text(files: StateLayout, name: str, key: str) -> str:
@@ -31,9 +37,11 @@ def is_on(files: StateLayout, name: str, key: str) -> bool:
 
 def restart_policy(files: StateLayout, name: str) -> Policy:
     """Return when an agent that ended by itself is brought back; raises as `value`."""
-    return Policy(
-        word=text(files, name, options.RESTART_POLICY),
-        limit=int(text(files, name, options.RESTART_LIMIT)),
-        window_s=float(text(files, name, options.RESTART_WINDOW)),
-        reset_after_s=float(text(files, name, options.RESTART_RESET_AFTER)),
+    keys = (
+        options.RESTART_POLICY,
+        options.RESTART_LIMIT,
+        options.RESTART_WINDOW,
+        options.RESTART_RESET_AFTER,
     )
+    word, limit, window_s, reset_after_s = map(str, values(files, name, *keys))
+    return Policy(word=word, limit=int(limit), window_s=float(window_s), reset_after_s=float(reset_after_s))

@@ -13,7 +13,6 @@ from kt_ledger.records import InstanceRow, NoteCounts, RunRow
 from kt_ledger.store import Store
 from kt_manifest import capability, config_file, names, options, settings
 from kt_manifest.snapshot import Adapter
-from kt_supervisor.engine.gateway.client import GatewayAway, ListenerRefused
 from kt_supervisor.engine.instance import apart, current_settings, restart_policy
 from kt_supervisor.engine.instance.instance import Instance
 from kt_supervisor.engine.instance.lifecycle import InvalidTransition
@@ -148,11 +147,7 @@ class Fleet:
 
     async def catch_up(self, name: str | None = None) -> None:
         """Have what logs and journals hold at this moment in the ledger, of one instance or of all."""
-        if client := self._parts.listeners.link.here:
-            try:
-                await client.flush()
-            except (GatewayAway, ListenerRefused) as error:
-                logger.warning("the gateway did not flush: %s", error)
+        await self._parts.listeners.link.flush()
         chosen = [self.instance(name)] if name else list(self._instances.values())
         tails = [instance.current.tail.fold() for instance in chosen if instance.current is not None]
         await asyncio.gather(self._parts.journals.fold(), *tails)

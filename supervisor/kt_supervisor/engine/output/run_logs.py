@@ -26,13 +26,9 @@ class KnownRun:
         return self.files.root.name
 
 
-def runs_of(files: StateLayout, instance_id: str, *, apart_from: Container[str] = ()) -> list[RunLayout]:
-    """Return the Runs of an instance whose folders are there, oldest first.
-
-    Args:
-        apart_from: names of folders that need not be looked at again.
-    """
-    return [run.files for run in numbered(files, instance_id, apart_from=apart_from)]
+def runs_of(files: StateLayout, instance_id: str) -> list[RunLayout]:
+    """Return the Runs of an instance whose folders are there, oldest first."""
+    return [run.files for run in numbered(files, instance_id)]
 
 
 def numbered(

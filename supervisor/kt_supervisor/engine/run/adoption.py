@@ -118,10 +118,15 @@ def gather(files: RunLayout, run: RunRow) -> Evidence:
     )
 
 
+def exactly(pid: object, ticks: object) -> proctree.Process | None:
+    """Return exactly this process while it lives."""
+    found = proctree.read(pid) if isinstance(pid, int) else None
+    return found if found is not None and found.start_ticks == ticks and found.alive() else None
+
+
 def is_alive(pid: object, ticks: object) -> bool:
     """Tell whether exactly this process lives."""
-    found = proctree.read(pid) if isinstance(pid, int) else None
-    return found is not None and found.start_ticks == ticks and found.alive()
+    return exactly(pid, ticks) is not None
 
 
 def survivors(ended: Exit) -> list[int]:

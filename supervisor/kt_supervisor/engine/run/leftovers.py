@@ -8,7 +8,6 @@ closed that descriptor, left the tree and changed its environment cannot be told
 import os
 import signal
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ GRACE_S = 2.0
 BOUND_S = 6.0
 LOOK_S = 0.05
 CLEAN_LOOKS = 2
-PROC = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +63,17 @@ def find(run_id: str, record: dict[str, Any] | None, *, lock: Path) -> list[proc
     """Return the living processes that are of the Run."""
     found: dict[int, proctree.Process] = {}
     inode = _inode(lock)
-    for pid in _pids():
-        if adoption.carries(pid, f"KT_RUN={run_id}") or (inode and _holds(pid, inode)):
-            process = proctree.read(pid)
-            if process is not None and process.alive():
-                found[pid] = process
-    agent_pid = (record or {}).get("agent_pid")
-    agent = proctree.read(agent_pid) if isinstance(agent_pid, int) else None
-    if agent and record and agent.start_ticks == record.get("agent_start_ticks") and agent.alive():
+    for process in proctree.everybody():
+        pid = process.pid
+        if process.alive() and (
+            adoption.carries(pid, f"KT_RUN={run_id}") or (inode is not None and _holds(pid, inode))
+        ):
+            found[pid] = process
+    named = record or {}
+    if agent := adoption.exactly(named.get("agent_pid"), named.get("agent_start_ticks")):
         found[agent.pid] = agent
         found.update({process.pid: process for process in proctree.descendants(agent.pid)})
     return list(found.values())
-
-
-def _pids() -> Iterator[int]:
-    if PROC.is_dir():
-        yield from (int(entry.name) for entry in os.scandir(PROC) if entry.name.isdecimal())
 
 
 def _inode(lock: Path) -> tuple[int, int] | None:

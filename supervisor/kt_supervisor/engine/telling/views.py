@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kt_ledger import event_documents
+from kt_ledger.event_documents import moment
 from kt_ledger.records import InstanceRow, NoteCounts, RunRow, SourceTotals, State, UsageSummary
 from kt_ledger.values import Source
 from kt_manifest import capability, options
@@ -245,8 +245,3 @@ def _source(sums: SourceTotals, covered: str) -> dict[str, Any]:
         "reasoning_tokens": sums.reasoning_tokens,
         "usage_known": covered,
     }
-
-
-def moment(at_ns: int) -> str:
-    """Return a wall-clock time as RFC 3339 in UTC, whole seconds."""
-    return event_documents.moment(at_ns)
