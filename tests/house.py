@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,13 +104,14 @@ class House:
             self.ask(method, target, body)
         return refused.value
 
-    def register(self, name: str, code: str, *words: str, observe: bool = False) -> Any:
+    def register(self, name: str, code: str, *words: str, observe: bool = False, **declared: Any) -> Any:
         """Register an agent that runs this Python code."""
-        return self.register_command(name, sys.executable, "-u", "-c", code, *words, observe=observe)
+        argv = (sys.executable, "-u", "-c", code, *words)
+        return self.register_command(name, *argv, observe=observe, **declared)
 
-    def register_command(self, name: str, *argv: str, observe: bool = False) -> Any:
-        """Register an agent by its command line."""
-        adapter = kinds.command(argv, interactive=False, observe=observe)
+    def register_command(self, name: str, *argv: str, observe: bool = False, **declared: Any) -> Any:
+        """Register an agent by its command line; `declared` is what else its adapter says."""
+        adapter = replace(kinds.command(argv, interactive=False, observe=observe), **declared)
         return self.ask("POST", "/v1/agents", {"name": name, "adapter": adapter.to_json()})
 
     def start(self, name: str, **variables: str) -> Any:

@@ -15,7 +15,6 @@ from kt_cli.demo import place
 from kt_cli.demo.provider_process import ProviderProcess
 
 LONG = "KT_CHAOS" in os.environ
-long_only = pytest.mark.skipif(not LONG, reason="a recipe of the long run; KT_CHAOS=1")
 
 BYSTANDER = """
 import signal, sys

@@ -6,11 +6,11 @@ import random
 import signal
 
 import pytest
-from tests.chaos import agents, conftest, evidence
+from tests.chaos import agents, evidence
 from tests.chaos.tally import Tally
 from tests.house import House, until
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300), conftest.long_only]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300), pytest.mark.long]
 
 TIMES = 6
 

@@ -46,7 +46,7 @@ def test_many_agents_start_and_stop_at_once(house: House, tally: Tally) -> None:
         evidence.count_spawns(house, name, tally)
 
 
-@conftest.long_only
+@pytest.mark.long
 def test_one_agent_started_by_many_runs_once(house: House, tally: Tally) -> None:
     house.register("bot", SLEEPER)
     tally.agents = 1

@@ -2,14 +2,14 @@
 
 import os
 import random
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.chaos import agents, evidence
+from tests import small_disk
+from tests.chaos import agents, conftest, evidence
 from tests.chaos.tally import Tally
 from tests.house import House, until
 
@@ -18,7 +18,7 @@ from kt_cli.failure import Failure
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(200)]
 
-LONG = "KT_CHAOS" in os.environ
+LONG = conftest.LONG
 MB = 1 << 20
 FILLINGS = 8 if LONG else 1
 
@@ -26,13 +26,8 @@ FILLINGS = 8 if LONG else 1
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of 96 MiB that nobody else uses: above the keeper's floor of 64 MiB while it is empty."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=96m", "none", str(folder)]
-    if os.getuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("mounting a small tmpfs takes root on Linux")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+    with small_disk.mounted(tmp_path / "disk", "96m") as folder:
+        yield folder
 
 
 @pytest.fixture

@@ -137,7 +137,7 @@ def test_a_crash_is_seen_soon_and_a_start_takes_little_more_than_readiness(
     assert statistics.median(starts) < 2
 
 
-@conftest.long_only
+@pytest.mark.long
 def test_idle_agents_cost_next_to_nothing(house: House, provider: ProviderProcess, tally: Tally) -> None:
     plain, observed = [f"bot-{n}" for n in range(IDLE - 5)], [f"seen-{n}" for n in range(5)]
     for name in observed:

@@ -72,7 +72,7 @@ def test_a_storm_of_restarts_is_exact(house: House, tally: Tally, chance: random
         evidence.count_spawns(house, name, tally)
 
 
-@conftest.long_only
+@pytest.mark.long
 def test_a_program_that_is_gone_is_tried_once(house: House, tally: Tally) -> None:
     program = evidence.executable(
         house.root.parent / "agent", "#!/bin/sh\necho $KT_RUN >> spawned\nsleep 1.2\nexit 3\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.chaos import agents, evidence
+from tests.chaos import agents, conftest, evidence
 from tests.chaos.tally import Tally
 from tests.house import House, until
 
@@ -19,7 +19,7 @@ from kt_supervisor.keeper import proctree
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(400)]
 
-LONG = "KT_CHAOS" in os.environ
+LONG = conftest.LONG
 ROUNDS, FEW = 2, 3
 LONGEST_DELAY_S = 0.04
 POLITE = (

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.chaos import agents, evidence
+from tests.chaos import agents, conftest, evidence
 from tests.chaos.tally import Tally
 from tests.house import House, until
 
@@ -18,7 +18,7 @@ from kt_supervisor.keeper import proctree
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(780 if "KT_CHAOS" in os.environ else 100)]
 
-LONG = "KT_CHAOS" in os.environ
+LONG = conftest.LONG
 KILLS = {"engine": 200, "gateway": 100, "keeper": 50} if LONG else {"engine": 2, "gateway": 1, "keeper": 1}
 PRINTERS, CALLERS = (8, 2) if LONG else (3, 1)
 LONGEST_S = float(os.environ.get("KT_CHAOS_STORM_S", "480"))

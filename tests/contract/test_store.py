@@ -33,17 +33,6 @@ START_NS = 1_800_000_000_000_000_000
 KILLS = 20 if "KT_CHAOS" in os.environ else 5
 
 
-def _sqlite(folder: Path) -> Callable[[], Store]:
-    return lambda: open_store(folder / "ledger.db", clock=ManualClock())
-
-
-@pytest.fixture(params=[_sqlite], ids=["sqlite"])
-def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
-    """Open the same ledger again; the caller closes the one it had."""
-    opener: Callable[[], Store] = request.param(tmp_path)
-    return opener
-
-
 @pytest.fixture
 def store(reopen: Callable[[], Store]) -> Iterator[Store]:
     opened = reopen()

@@ -1,28 +1,14 @@
 """What supervision asks of every store: what happened in one order, calls with their usage, the provider's "later"."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
-from kt_ledger.clock import ManualClock
 from kt_ledger.records import EventRow, InstanceRow, Limited, RunRow, State, TransitionRow
 from kt_ledger.store import NameTaken, Store
-from kt_ledger.store.sqlite import open_store
 from kt_ledger.values import Completeness, Counts, Exchange, Folded, Note, Position, Sent, Source, UsageEvent
 
 START_NS = 1_800_000_000_000_000_000
-
-
-def _sqlite(folder: Path) -> Callable[[], Store]:
-    return lambda: open_store(folder / "ledger.db", clock=ManualClock())
-
-
-@pytest.fixture(params=[_sqlite], ids=["sqlite"])
-def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
-    """Open the same ledger again; the caller closes the one it had."""
-    opener: Callable[[], Store] = request.param(tmp_path)
-    return opener
 
 
 @pytest.fixture

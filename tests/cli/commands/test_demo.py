@@ -28,9 +28,7 @@ def left_behind(mark: str) -> list[str]:
 
 
 @pytest.mark.chaos
-@pytest.mark.skipif(
-    "KT_CHAOS" not in os.environ, reason="a third whole demo; the one on a terminal says the same"
-)
+@pytest.mark.long
 def test_the_demo_is_right_and_leaves_nothing(kt: Any, tmp_path: Path) -> None:
     done = kt("demo", env={"TMPDIR": str(tmp_path)})
 

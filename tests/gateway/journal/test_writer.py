@@ -3,7 +3,6 @@
 import asyncio
 import fcntl
 import json
-import os
 import stat
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import small_disk
 from tests.gateway.mitm.gateway import eventually
 
 from kt_gateway.journal.turns import SUPERSEDED_LIMIT
@@ -229,13 +229,8 @@ def test_a_file_that_takes_no_more_is_given_up_and_nothing_is_lost(tmp_path: Pat
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
     """Mount a file system of 1 MiB; only root can."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
-        pytest.skip("mounting a tmpfs needs root and the right to mount")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+    with small_disk.mounted(tmp_path / "disk", "1m") as folder:
+        yield folder
 
 
 def test_a_full_disk_is_survived(full_disk: Path) -> None:

@@ -193,6 +193,19 @@ def always(answer: bytes) -> Script:
     return script
 
 
+def in_two_parts() -> tuple[Script, threading.Event]:
+    """Return a script of a stream that begins, and ends once the event is set."""
+    more = threading.Event()
+
+    def script(_: Asked, wire: Wire) -> bool:
+        wire.send(SSE_HEAD + chunks(event("a"), end=b""))
+        assert more.wait(DEADLINE_S)
+        wire.send(chunks(event("b", finish=True), DONE))
+        return True
+
+    return script, more
+
+
 COMPLETION = (
     b'{"id":"chatcmpl-1","object":"chat.completion","created":1,"model":"m-1","choices":[{"index":0,"message":'
     b'{"role":"assistant","content":"hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,'

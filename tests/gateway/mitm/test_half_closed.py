@@ -7,7 +7,17 @@ from collections.abc import Callable
 
 import pytest
 from tests.gateway.mitm.gateway import DEADLINE_S, Client, Gateway, Lane, eventually
-from tests.gateway.mitm.provider import COMPLETION, DONE, SSE_HEAD, Asked, Wire, always, chunks, event, sized
+from tests.gateway.mitm.provider import (
+    COMPLETION,
+    SSE_HEAD,
+    Asked,
+    Wire,
+    always,
+    chunks,
+    event,
+    in_two_parts,
+    sized,
+)
 
 from kt_ledger import journal
 
@@ -41,14 +51,7 @@ def test_pipelined_requests_of_such_a_client_are_all_answered(make_lane: MakeLan
 
 
 def test_a_stream_goes_on_to_its_end(make_lane: MakeLane) -> None:
-    more = threading.Event()
-
-    def script(_: Asked, wire: Wire) -> bool:
-        wire.send(SSE_HEAD + chunks(event("a"), end=b""))
-        assert more.wait(DEADLINE_S)
-        wire.send(chunks(event("b", finish=True), DONE))
-        return True
-
+    script, more = in_two_parts()
     lane = make_lane(script)
     client = lane.client(lane.post(b'{"model":"m-1","stream":true}'))
     client.until(event("a"))

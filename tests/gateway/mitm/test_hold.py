@@ -1,12 +1,17 @@
 """A paused instance: what has left goes on, what has not is held, and ends in exactly one way."""
 
 import json
-import threading
 from collections.abc import Callable
 
 import pytest
 from tests.gateway.mitm.gateway import DEADLINE_S, Gateway, Lane, eventually
-from tests.gateway.mitm.provider import COMPLETION, DONE, SSE_HEAD, Asked, Wire, always, chunks, event, sized
+from tests.gateway.mitm.provider import (
+    COMPLETION,
+    always,
+    event,
+    in_two_parts,
+    sized,
+)
 
 from kt_gateway.mitm.waiting_room import HELD_LIMIT
 from kt_ledger import journal
@@ -179,14 +184,7 @@ def test_more_than_a_room_holds_are_refused_and_the_others_still_wait(make_lane:
 
 
 def test_an_answer_under_way_goes_on_at_the_pace_of_its_reader(make_lane: MakeLane) -> None:
-    more = threading.Event()
-
-    def script(_: Asked, wire: Wire) -> bool:
-        wire.send(SSE_HEAD + chunks(event("a"), end=b""))
-        assert more.wait(DEADLINE_S)
-        wire.send(chunks(event("b", finish=True), DONE))
-        return True
-
+    script, more = in_two_parts()
     lane = make_lane(script)
     client = lane.client(lane.post(b'{"model":"m-1","stream":true}'))
     client.until(event("a"))

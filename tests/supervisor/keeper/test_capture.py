@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests import small_disk
 from tests.supervisor.keeper import conftest
 
 from kt_supervisor.keeper import capture, loop, segments
@@ -128,14 +129,7 @@ def test_an_agent_that_closes_its_streams_goes_on(start: Start) -> None:
 
 
 def test_a_full_disk_makes_the_agent_wait_and_loses_nothing(start: Start, tmp_path: Path) -> None:
-    if os.getuid() or not Path("/proc/filesystems").read_text().count("tmpfs"):
-        pytest.skip("mounting a small tmpfs takes root on Linux")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "none", str(disk)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("this machine does not let root mount a tmpfs")
-    try:
+    with small_disk.mounted(tmp_path / "disk", "512k") as disk:
         ballast = disk / "ballast"
         ballast.write_bytes(b"b" * 200_000)
         run = start(
@@ -159,19 +153,12 @@ def test_a_full_disk_makes_the_agent_wait_and_loses_nothing(start: Start, tmp_pa
         assert record["code"] == 0
         assert "output flows again" in run.files.keeper_log.read_text()
         run.end()
-    finally:
-        subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
 def test_a_run_that_begins_on_a_full_disk_is_recorded_as_not_started_once_there_is_room(
     start: Start, tmp_path: Path
 ) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(disk)]
-    if os.getuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("mounting a small tmpfs takes root on Linux")
-    try:
+    with small_disk.mounted(tmp_path / "disk", "64k") as disk:
         ballast = disk / "ballast"
         with pytest.raises(OSError), ballast.open("wb", buffering=0) as file:
             while file.write(b"b" * 4096):
@@ -186,8 +173,6 @@ def test_a_run_that_begins_on_a_full_disk_is_recorded_as_not_started_once_there_
         assert "record could not be written" in record["spawn_error"]
         assert not (tmp_path / "never").exists()
         run.end()
-    finally:
-        subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
 def test_a_segment_that_meets_a_file_size_limit_continues_in_the_next(tmp_path: Path) -> None:

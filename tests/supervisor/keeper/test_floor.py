@@ -1,11 +1,10 @@
 """An agent whose output would fill the disk waits, and goes on when there is room again."""
 
-import os
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests import small_disk
 from tests.supervisor.keeper import conftest
 
 from kt_supervisor.keeper import floor, loop
@@ -20,13 +19,8 @@ TALKER = (
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of 8 MB that nobody else uses."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(folder)]
-    if os.getuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("mounting a small tmpfs takes root on Linux")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+    with small_disk.mounted(tmp_path / "disk", "8m") as folder:
+        yield folder
 
 
 def test_below_the_floor_the_agent_stands_still_and_goes_on_above_it(disk: Path, start: Start) -> None:

@@ -3,31 +3,20 @@ import http.client
 import json
 import os
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from kt_cli.demo import place
 from kt_cli.demo.provider_process import ProviderProcess
-from kt_manifest import kinds
 from kt_manifest.capability import Declaration, Level, Support
-from kt_manifest.snapshot import Adapter
 from kt_supervisor.engine.gateway.client import GatewayAway, GatewayClient
 
 TELLS = "import os, time\nprint(os.environ['OPENAI_BASE_URL'], flush=True)\ntime.sleep(600)"
 BODY = json.dumps({"model": "demo/answer", "messages": [{"role": "user", "content": "hi"}]})
-
-
-@pytest.fixture
-def provider(tmp_path: Path) -> Iterator[ProviderProcess]:
-    with ProviderProcess(place.fixtures(), tmp_path / "provider.ndjson") as provider:
-        yield provider
 
 
 @pytest.fixture
@@ -38,10 +27,8 @@ def callers() -> Iterator[ThreadPoolExecutor]:
 
 def observed(house: Any, provider: ProviderProcess, level: Level = Level.BEST_EFFORT) -> str:
     """Start an observed agent; return the address that it was told."""
-    adapter = kinds.command([sys.executable, "-c", TELLS], interactive=False, observe=True)
-    facts = {field: getattr(adapter, field) for field in Adapter.__dataclass_fields__}
-    facts["declaration"] = Declaration(pause=Support(linux=level, macos=level))
-    house.ask("POST", "/v1/agents", {"name": "bot", "adapter": Adapter(**facts).to_json()})
+    declaration = Declaration(pause=Support(linux=level, macos=level))
+    house.register("bot", TELLS, observe=True, declaration=declaration)
     house.set("bot", "metering.upstream_base_url", f"{provider.url}/v1")
     house.start("bot")
     return address(house)
@@ -155,7 +142,7 @@ def test_a_gateway_that_hangs_holds_up_neither_reads_nor_a_stop(
 
 
 @pytest.mark.chaos
-@pytest.mark.skipif("KT_CHAOS" not in os.environ, reason="takes the better part of a minute: make chaos")
+@pytest.mark.long
 def test_a_gateway_that_hangs_is_replaced(house: Any, provider: ProviderProcess) -> None:
     base_url = observed(house, provider)
     gateway = int(json.loads(house.files.gateway.record.read_bytes())["pid"])

@@ -6,13 +6,10 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kt_cli.demo import place
 from kt_cli.demo.provider_process import ProviderProcess
 
 KILLS = 20 if "KT_CHAOS" in os.environ else 4
@@ -47,12 +44,6 @@ while calls:
 print("asked all", flush=True)
 time.sleep(600)
 """
-
-
-@pytest.fixture
-def provider(tmp_path: Path) -> Iterator[ProviderProcess]:
-    with ProviderProcess(place.fixtures(), tmp_path / "provider.ndjson") as provider:
-        yield provider
 
 
 def go(house: Any, name: str) -> None:

@@ -7,20 +7,17 @@ from typing import Any
 
 import pytest
 
-from kt_manifest import capability, kinds
+from kt_manifest import capability
 from kt_manifest.capability import Declaration, Level, Support
-from kt_manifest.snapshot import Adapter, Template
+from kt_manifest.snapshot import Template
 
 COUNTS = "import time\nn = 0\nwhile True: n += 1; print(n); time.sleep(0.01)"
 SPINS = "import subprocess, sys\nsubprocess.Popen(['setsid', sys.executable, '-c', 'while 1: pass']).wait()"
 
 
 def register(house: Any, name: str, code: str, level: Level, **templates: Template) -> None:
-    adapter = kinds.command([sys.executable, "-u", "-c", code], interactive=False, observe=False)
-    support = Support(linux=level, macos=level)
-    facts = {field: getattr(adapter, field) for field in Adapter.__dataclass_fields__}
-    facts |= {"declaration": Declaration(pause=support), **templates}
-    house.ask("POST", "/v1/agents", {"name": name, "adapter": Adapter(**facts).to_json()})
+    declaration = Declaration(pause=Support(linux=level, macos=level))
+    house.register(name, code, declaration=declaration, **templates)
 
 
 def pause(house: Any, name: str) -> Any:

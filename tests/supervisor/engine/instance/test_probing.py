@@ -1,5 +1,4 @@
 import socket
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -7,8 +6,7 @@ from typing import Any
 import pytest
 
 from kt_cli.failure import Failure
-from kt_manifest import kinds
-from kt_manifest.snapshot import Adapter, Ready
+from kt_manifest.snapshot import Ready
 
 SLEEPS = "import time\ntime.sleep(600)"
 LATE_LINE = """
@@ -42,12 +40,6 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
-def register(house: Any, name: str, code: str, ready: Ready, *words: str) -> None:
-    adapter = kinds.command([sys.executable, "-u", "-c", code, *words], interactive=False, observe=False)
-    facts = {field: getattr(adapter, field) for field in Adapter.__dataclass_fields__}
-    house.ask("POST", "/v1/agents", {"name": name, "adapter": Adapter(**facts | {"ready": ready}).to_json()})
-
-
 def start_s(house: Any, name: str) -> float:
     begun_s = time.monotonic()
     assert "running" == house.start(name)["state"]
@@ -55,7 +47,7 @@ def start_s(house: Any, name: str) -> float:
 
 
 def test_a_line_in_pieces_makes_it_ready(house: Any) -> None:
-    register(house, "bot", LATE_LINE, Ready(line="ready$", stream="stderr"))
+    house.register("bot", LATE_LINE, ready=Ready(line="ready$", stream="stderr"))
 
     took_s = start_s(house, "bot")
 
@@ -69,20 +61,20 @@ def test_a_port_or_a_good_answer_makes_it_ready(house: Any, way: str, free_port:
     ready = (
         Ready(port=str(free_port)) if way == "port" else Ready(http=f"http://127.0.0.1:{free_port}/health")
     )
-    register(house, "bot", LATE_PORT, ready, str(free_port))
+    house.register("bot", LATE_PORT, str(free_port), ready=ready)
 
     assert 0.6 <= start_s(house, "bot") < 10
 
 
 def test_a_command_that_ends_with_zero_makes_it_ready(house: Any, tmp_path: Any) -> None:
     mark = tmp_path / "mark"
-    register(house, "bot", LATE_FILE, Ready(command=("test", "-e", str(mark))), str(mark))
+    house.register("bot", LATE_FILE, str(mark), ready=Ready(command=("test", "-e", str(mark))))
 
     assert 0.6 <= start_s(house, "bot") < 10
 
 
 def test_who_is_not_ready_in_time_did_not_start(house: Any) -> None:
-    register(house, "bot", f"print('busy')\n{SLEEPS}", Ready(line="never", deadline_s=0.5))
+    house.register("bot", f"print('busy')\n{SLEEPS}", ready=Ready(line="never", deadline_s=0.5))
 
     refused = house.refusal("POST", "/v1/agents/bot/start", {"env": {}})
 
@@ -93,7 +85,7 @@ def test_who_is_not_ready_in_time_did_not_start(house: Any) -> None:
 
 
 def test_who_ends_before_it_is_ready_did_not_start(house: Any) -> None:
-    register(house, "bot", "import time\ntime.sleep(0.6)\nraise SystemExit(5)", Ready(line="never"))
+    house.register("bot", "import time\ntime.sleep(0.6)\nraise SystemExit(5)", ready=Ready(line="never"))
 
     refused = house.refusal("POST", "/v1/agents/bot/start", {"env": {}})
 
@@ -101,7 +93,7 @@ def test_who_ends_before_it_is_ready_did_not_start(house: Any) -> None:
 
 
 def test_a_stop_need_not_wait_for_readiness(house: Any) -> None:
-    register(house, "bot", SLEEPS, Ready(line="never", deadline_s=600))
+    house.register("bot", SLEEPS, ready=Ready(line="never", deadline_s=600))
     with ThreadPoolExecutor(1) as other:
         starting = other.submit(house.start, "bot")
         house.until(lambda: house.entry("bot").get("run_id") and house.processes(), "the start is under way")
@@ -116,7 +108,7 @@ def test_a_stop_need_not_wait_for_readiness(house: Any) -> None:
 
 
 def test_a_start_that_waits_survives_the_engine(house: Any) -> None:
-    register(house, "bot", LATE_LINE.replace("0.6", "3"), Ready(line="ready"))
+    house.register("bot", LATE_LINE.replace("0.6", "3"), ready=Ready(line="ready"))
     with ThreadPoolExecutor(1) as other:
         starting = other.submit(house.start, "bot")
         house.until(lambda: house.entry("bot").get("run_id"), "the start is under way")
@@ -135,7 +127,7 @@ def test_a_start_that_waits_survives_the_engine(house: Any) -> None:
 
 
 def test_a_restart_need_not_wait_for_readiness_either(house: Any) -> None:
-    register(house, "bot", SLEEPS, Ready(line="never", deadline_s=600))
+    house.register("bot", SLEEPS, ready=Ready(line="never", deadline_s=600))
     with ThreadPoolExecutor(1) as other:
         starting = other.submit(house.start, "bot")
         house.until(lambda: house.entry("bot")["state"] == "starting", "it is starting")
@@ -157,7 +149,7 @@ def test_a_restart_need_not_wait_for_readiness_either(house: Any) -> None:
 def test_an_agent_that_says_much_before_it_is_ready_is_not_held_up_by_its_disk_cap(house: Any) -> None:
     talks = "import os, time\nfor _ in range(40): os.write(1, (b'y' * 99 + b'\\n') * 1000)\nprint('ready')\n"
     talks += "time.sleep(600)"
-    register(house, "bot", talks, Ready(line="^ready$", deadline_s=30))
+    house.register("bot", talks, ready=Ready(line="^ready$", deadline_s=30))
     house.set("bot", "logs.cap", "1M")
 
     assert start_s(house, "bot") < 25
