@@ -351,12 +351,12 @@ def test_strangers_are_never_taken_for_the_agents_processes(start: Start, doomed
 
 
 def test_a_reused_pid_is_nobody_and_its_session_is_none_of_ours() -> None:
-    me = proctree.read(os.getpid())
-    assert me is not None
-    wrong = specification.Takeover({"agent_pid": me.session, "agent_start_ticks": 1})
+    with subprocess.Popen(["/bin/sleep", "1000"], start_new_session=True) as leader:
+        wrong = specification.Takeover({"agent_pid": leader.pid, "agent_start_ticks": 1})
 
-    found = takeover.Orphans(wrong, "no-such-run", leaf=None, apart=set()).members()
+        found = takeover.Orphans(wrong, "no-such-run", leaf=None, apart=set()).members()
 
+        leader.kill()
     assert found == []
 
 
