@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from kt_manifest import readiness, schema, snapshot, words
+from kt_manifest import kt_schema, readiness, snapshot, words
 from kt_manifest.findings import Draft, Finding
 from kt_manifest.line_pattern import LinePattern, PatternRefused
 from kt_manifest.snapshot import READY_DEADLINE_S, Ready
@@ -13,7 +13,7 @@ LONGEST_DEADLINE_S = 3600
 _SECTION = "[kt.ready]"
 
 
-def declared(section: schema.ReadySection) -> Ready:
+def declared(section: kt_schema.ReadySection) -> Ready:
     """Return what a judged section declares."""
     return Ready(
         line=section.line,

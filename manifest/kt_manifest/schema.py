@@ -2,21 +2,18 @@
 
 Strict in everything: an unknown key is an error, and no value is converted. What must be there, and in which order
 faults are judged, is `judgement`'s business: every field is optional here, so that a missing one is its to report.
+What stands below `[kt]` is `kt_schema`'s.
 """
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import Field, ValidationError
+
+from kt_manifest.kt_schema import KtSection, ReadySection, SendSection, Strict
 
 Loc = tuple[str | int, ...]
 LevelWord = Literal["guaranteed", "best-effort", "unsupported"]
-
-
-class Strict(BaseModel):
-    """A table in which an unknown key is an error."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
 class AdapterSection(Strict):
@@ -30,8 +27,8 @@ class OperationSection(Strict):
     """`[lifecycle.start]` and its like."""
 
     exec: str | None = None
-    args: list[str] = []
-    env: dict[str, str] = {}
+    args: list[str] = Field(default_factory=list)
+    env: dict[str, str] = Field(default_factory=dict)
 
 
 class LifecycleSection(Strict):
@@ -85,30 +82,6 @@ class RuleSection(Strict):
     file: FileSection | None = None
 
 
-class ReadySection(Strict):
-    """`[kt.ready]`: how to tell that the agent is ready. `ready_rules` judges what is of more than one type."""
-
-    line: str | None = None
-    stream: Literal["stdout", "stderr", "any"] | None = None
-    port: Any = None
-    http: str | None = None
-    command: list[str] | None = None
-    deadline_s: Any = None
-
-
-class SendSection(Strict):
-    """`[kt.send]`: messages go to this address instead of the agent's standard input."""
-
-    url: str | None = None
-
-
-class KtSection(Strict):
-    """`[kt]`: where this engine's additions go."""
-
-    ready: ReadySection | None = None
-    send: SendSection | None = None
-
-
 class Manifest(Strict):
     """The whole document."""
 
@@ -118,7 +91,7 @@ class Manifest(Strict):
     capabilities: CapabilitiesSection | None = None
     metering: MeteringSection | None = None
     interaction: InteractionSection | None = None
-    config: dict[str, RuleSection] = {}
+    config: dict[str, RuleSection] = Field(default_factory=dict)
     kt: KtSection | None = None
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kt_manifest import kinds, manifest, snapshot
+from kt_manifest import kinds, manifest, snapshot, snapshot_document
 from kt_manifest.capability import Declaration, Level, Support
 from kt_manifest.snapshot import Adapter, EnvTarget, FileTarget, FlagTarget, Rule, Template
 
@@ -95,7 +95,7 @@ def test_a_field_of_a_later_minor_is_ignored_and_an_optional_one_may_be_absent(v
     ids=range(10),
 )
 def test_what_is_no_snapshot_is_a_named_error(text: str) -> None:
-    with pytest.raises(snapshot.SnapshotUnreadable) as caught:
+    with pytest.raises(snapshot_document.SnapshotUnreadable) as caught:
         Adapter.from_json(text)
 
     assert caught.value.exit_code == 1
@@ -126,7 +126,7 @@ def test_a_damaged_field_is_a_named_error_or_nothing_at_all(valid: str, field: s
     if (field, value) == ("mapping", {}):
         assert Adapter.from_json(json.dumps(facts)).mapping == ()
         return
-    with pytest.raises(snapshot.SnapshotUnreadable):
+    with pytest.raises(snapshot_document.SnapshotUnreadable):
         Adapter.from_json(json.dumps(facts))
 
 
