@@ -18,7 +18,7 @@ from kt_cli.failure import Failure
 from kt_cli.link import EngineAway, Link
 from kt_ledger import process_identity
 from kt_ledger.layout import StateLayout
-from kt_manifest import kinds
+from kt_manifest.contract import kinds
 from kt_supervisor.keeper import proctree
 
 DEADLINE_S = 40.0

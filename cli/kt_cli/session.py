@@ -44,7 +44,7 @@ _remarked: set[str] = set()
 
 def client_for(name: str) -> Client:
     """Return a client to ask about one agent. Raises NameInvalid, exit 2, where no agent can have this name."""
-    from kt_manifest import names
+    from kt_manifest.contract import names
 
     names.check(name)
     return client()

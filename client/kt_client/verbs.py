@@ -82,7 +82,7 @@ class Verbs[Document, Lines](ABC):
             command: program and arguments; a relative program is taken from the working directory.
             observe: with `command`: meter its traffic.
             interactive: with `command`: it reads its standard input.
-            adapter: the text of a snapshot (`kt_manifest.snapshot`).
+            adapter: the text of a snapshot (`kt_manifest.contract.snapshot`).
         """
         body: dict[str, Any] = {"name": name}
         if adapter is not None:

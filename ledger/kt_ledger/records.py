@@ -27,7 +27,7 @@ LIVE_STATES = frozenset({State.STARTING, State.RUNNING, State.PAUSED, State.STOP
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceRow:
-    """One registration; `adapter` is everything frozen at registration (`kt_manifest.snapshot`), as JSON."""
+    """One registration; `adapter` is everything frozen at registration (`kt_manifest.contract.snapshot`), as JSON."""
 
     id: str
     name: str

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kt_manifest import judgement, manifest
-from kt_manifest.snapshot import Adapter
+from kt_manifest.contract import judgement, manifest
+from kt_manifest.contract.snapshot import Adapter
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted((ROOT / "adapters").rglob("adapter.toml"))
@@ -78,7 +78,9 @@ def test_reading_layers_and_snapshots_loads_neither_pydantic_nor_tomlkit_nor_sem
     """`kt agent list` has 150 ms of CPU for the whole command."""
     code = (
         "import sys\n"
-        "from kt_manifest import capability, config_file, kinds, layers, names, render, secrets, settings, snapshot\n"
+        "from kt_manifest.configuration import config_file, layers, secrets, settings\n"
+        "from kt_manifest.contract import capability, kinds, names, snapshot\n"
+        "from kt_manifest.launch import render\n"
         "print([name for name in ('pydantic', 'tomlkit', 'semver') if name in sys.modules])"
     )
 
@@ -96,7 +98,9 @@ def test_a_system_without_fcntl_or_users_validates_and_renders() -> None:
         "sys.modules['fcntl'] = None\n"
         "for name in 'O_NONBLOCK O_NOCTTY O_NOFOLLOW O_DIRECTORY O_CLOEXEC geteuid'.split(): delattr(os, name)\n"
         "from pathlib import Path\n"
-        "from kt_manifest import manifest, render, secrets\n"
+        "from kt_manifest.configuration import secrets\n"
+        "from kt_manifest.contract import manifest\n"
+        "from kt_manifest.launch import render\n"
         "adapter = manifest.load(Path(sys.argv[1]))\n"
         "run = render.RunFacts(home=Path('/x'), base_environment={'A': 'b'})\n"
         "print(render.render(adapter, {'model': 'm'}, run).env['OPENAI_MODEL'])\n"

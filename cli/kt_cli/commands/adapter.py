@@ -35,7 +35,7 @@ def validate(path: Path, *, as_json: bool) -> int:
       kt adapter validate ./my-agent
       kt adapter validate adapter.toml --json
     """
-    from kt_manifest import manifest
+    from kt_manifest.contract import manifest
 
     found = manifest.judge(path)
     if as_json:
@@ -71,7 +71,7 @@ def _tell(path: Path, found: Any) -> None:
         for fault in found.faults:
             output.note(f"kt: {terminal.visible(str(fault))}")
         return
-    from kt_manifest import capability
+    from kt_manifest.contract import capability
 
     output.result(f"{terminal.visible(str(path))} is valid: kind {found.adapter.kind}.")
     rows = [

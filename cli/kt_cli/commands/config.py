@@ -79,7 +79,7 @@ def keys(*, as_json: bool) -> None:
     Example:
       kt agent config keys
     """
-    from kt_manifest import options
+    from kt_manifest.configuration import options
 
     rows = [
         (option.key, option.type.wanted, option.default, str(option.effect), option.help)

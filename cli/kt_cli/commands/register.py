@@ -39,7 +39,7 @@ def register(
       kt agent register bot --manifest ./my-agent
       kt agent register bot --kind command --observe -- python "$PWD/bot.py"
     """
-    from kt_manifest import names
+    from kt_manifest.contract import names
 
     names.check(name)
     adapter = _adapter(kind, manifest, interactive=interactive, observe=observe, command=command)
@@ -54,8 +54,8 @@ def register(
 def _adapter(
     kind: str | None, manifest: Path | None, *, interactive: bool, observe: bool, command: tuple[str, ...]
 ) -> Any:
-    from kt_manifest import kinds
-    from kt_manifest import manifest as manifests
+    from kt_manifest.contract import kinds
+    from kt_manifest.contract import manifest as manifests
 
     if (kind is None) == (manifest is None):
         raise click.UsageError(
@@ -88,7 +88,7 @@ def _tell(name: str, adapter: Any, answer: Any) -> None:
 
 def capabilities(name: str, declaration: Any) -> str:
     """Return the table of what this agent can do on the system that kt runs on."""
-    from kt_manifest import capability
+    from kt_manifest.contract import capability
 
     system = capability.this_os()
     levels = capability.project(declaration, system)

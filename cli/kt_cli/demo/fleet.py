@@ -10,7 +10,7 @@ from kt_cli import environment, ignition
 from kt_cli.demo import place
 from kt_cli.link import EngineAway, Link
 from kt_ledger.layout import StateLayout
-from kt_manifest import kinds, manifest
+from kt_manifest.contract import kinds, manifest
 
 DONE = "waiting for work"
 """What an agent of the demo prints when it has done all that it is there to show."""

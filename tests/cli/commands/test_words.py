@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kt_manifest import snapshot
+from kt_manifest.contract import snapshot
 
 USAGE = {
     "cumulative_input_tokens": 1200,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kt_cli.failure import Failure
-from kt_manifest import kinds
+from kt_manifest.contract import kinds
 
 KILLS = 20 if "KT_CHAOS" in os.environ else 4
 

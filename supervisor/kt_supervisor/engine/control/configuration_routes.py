@@ -6,7 +6,8 @@ from typing import Any
 from aiohttp import web
 
 from kt_ledger.event_documents import CONFIGURATION
-from kt_manifest import inheritance, options, secrets
+from kt_manifest.configuration import options, secrets
+from kt_manifest.launch import inheritance
 from kt_supervisor.engine.control import requests
 from kt_supervisor.engine.control.engine_routes import Host
 from kt_supervisor.engine.instance import configuration

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kt_manifest import kinds, manifest
+from kt_manifest.contract import kinds, manifest
 from kt_supervisor.engine.control import requests
 
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from kt_manifest import options
-from kt_manifest.value_types import Value
+from kt_manifest.configuration import options
+from kt_manifest.configuration.value_types import Value
 
 KEYS = frozenset({options.UPSTREAM_BASE_URL, options.UPSTREAM_API_KEY, options.LISTENER_AUTH})
 """The settings that a listener follows from."""

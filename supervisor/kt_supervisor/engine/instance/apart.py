@@ -6,7 +6,7 @@ from typing import Any
 
 from kt_ledger.layout import RunLayout, StateLayout
 from kt_ledger.records import State
-from kt_manifest import names
+from kt_manifest.contract import names
 from kt_supervisor.engine import state_dir
 from kt_supervisor.engine.output import run_logs
 from kt_supervisor.engine.parts import Parts

@@ -8,7 +8,7 @@ from typing import Any
 
 from kt_ledger.event_documents import PARKED
 from kt_ledger.records import InstanceRow, RunRow, State
-from kt_manifest import options
+from kt_manifest.configuration import options
 from kt_supervisor.engine.instance import current_settings, restart_policy
 from kt_supervisor.engine.instance.restart_policy import End, History, Policy
 from kt_supervisor.engine.parts import Parts

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from kt_ledger.layout import StateLayout
-from kt_manifest import config_file, options, secrets, settings
-from kt_manifest.layers import Entry
-from kt_manifest.snapshot import Adapter, FlagTarget
+from kt_manifest.configuration import config_file, options, secrets, settings
+from kt_manifest.configuration.layers import Entry
+from kt_manifest.contract.snapshot import Adapter, FlagTarget
 from kt_supervisor.engine.gateway import metering
 from kt_supervisor.engine.instance.instance import Instance
 from kt_supervisor.engine.problems import USAGE

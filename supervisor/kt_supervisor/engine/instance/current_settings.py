@@ -1,8 +1,8 @@
 """Settings that take effect at once: read whenever they are needed, checked, or their default."""
 
 from kt_ledger.layout import StateLayout
-from kt_manifest import options, settings
-from kt_manifest.value_types import Value
+from kt_manifest.configuration import options, settings
+from kt_manifest.configuration.value_types import Value
 from kt_supervisor.engine.instance.restart_policy import Policy
 from kt_supervisor.engine.run import launching
 

@@ -11,8 +11,9 @@ from kt_ledger import ids
 from kt_ledger.layout import RunLayout
 from kt_ledger.records import InstanceRow, NoteCounts, RunRow
 from kt_ledger.store import Store
-from kt_manifest import capability, config_file, names, options, settings
-from kt_manifest.snapshot import Adapter
+from kt_manifest.configuration import config_file, options, settings
+from kt_manifest.contract import capability, names
+from kt_manifest.contract.snapshot import Adapter
 from kt_supervisor.engine.instance import apart, current_settings, restart_policy
 from kt_supervisor.engine.instance.instance import Instance
 from kt_supervisor.engine.instance.lifecycle import InvalidTransition

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from kt_ledger.records import LIVE_STATES, InstanceRow, RunRow, State
-from kt_manifest.operation import Command
-from kt_manifest.snapshot import Adapter
+from kt_manifest.contract.snapshot import Adapter
+from kt_manifest.launch.operation import Command
 from kt_supervisor.engine.gateway.client import GatewayAway, ListenerRefused
 from kt_supervisor.engine.instance import lifecycle
 from kt_supervisor.engine.instance.failed_start import LaunchFailed

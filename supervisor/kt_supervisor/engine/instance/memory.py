@@ -9,8 +9,8 @@ from typing import Any
 
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import LIVE_STATES, InstanceRow
-from kt_manifest import options
-from kt_manifest.snapshot import Adapter
+from kt_manifest.configuration import options
+from kt_manifest.contract.snapshot import Adapter
 from kt_supervisor.engine.instance import memory_folder
 from kt_supervisor.engine.instance.instance import Instance
 from kt_supervisor.engine.instance.memory_folder import FILESYSTEM, FOLDER

@@ -7,8 +7,9 @@ import os
 import stat
 from pathlib import Path
 
-from kt_manifest import options, words
-from kt_manifest.snapshot import Adapter
+from kt_manifest import words
+from kt_manifest.configuration import options
+from kt_manifest.contract.snapshot import Adapter
 from kt_supervisor.engine.problems import Refused
 
 FILESYSTEM = "filesystem"

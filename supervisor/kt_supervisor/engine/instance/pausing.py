@@ -5,9 +5,10 @@ import logging
 from typing import Any
 
 from kt_ledger.records import InstanceRow, State
-from kt_manifest import capability, options
-from kt_manifest.capability import Level
-from kt_manifest.snapshot import Adapter, Template
+from kt_manifest.configuration import options
+from kt_manifest.contract import capability
+from kt_manifest.contract.capability import Level
+from kt_manifest.contract.snapshot import Adapter, Template
 from kt_supervisor.engine.instance import current_settings, lifecycle
 from kt_supervisor.engine.instance.lifecycle import Event
 from kt_supervisor.engine.instance.supervision import Supervision

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Protocol
 
 from kt_ledger.layout import RunLayout
+from kt_manifest.launch.readiness import LineMatcher, Probe, StatusLine
 from kt_manifest.line_pattern import LinePattern
-from kt_manifest.readiness import LineMatcher, Probe, StatusLine
 from kt_supervisor.engine.run.keeper_link import KeeperGone, KeeperLink
 
 AGAIN_S = 0.05

@@ -12,10 +12,10 @@ from kt_ledger import ids
 from kt_ledger.durable import replace_file
 from kt_ledger.records import InstanceRow, RunRow, State
 from kt_ledger.store import StoreUnavailable
-from kt_manifest import readiness as manifest_readiness
-from kt_manifest.executable import ExecutableMissing, NotExecutable
-from kt_manifest.readiness import Probe
-from kt_manifest.snapshot import Adapter
+from kt_manifest.contract.snapshot import Adapter
+from kt_manifest.launch import readiness as manifest_readiness
+from kt_manifest.launch.executable import ExecutableMissing, NotExecutable
+from kt_manifest.launch.readiness import Probe
 from kt_supervisor.engine.instance import failed_start, lifecycle, probing, readiness
 from kt_supervisor.engine.instance.failed_start import LaunchFailed
 from kt_supervisor.engine.instance.lifecycle import Event

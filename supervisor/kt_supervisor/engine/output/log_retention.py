@@ -18,7 +18,7 @@ from typing import Any
 from kt_ledger import fold_run
 from kt_ledger.durable import replace_file
 from kt_ledger.store import Store, StoreUnavailable
-from kt_manifest import config_file, options, settings, value_types
+from kt_manifest.configuration import config_file, options, settings, value_types
 from kt_supervisor.engine import state_dir
 from kt_supervisor.engine.output import run_logs
 from kt_supervisor.engine.output.positions import Place

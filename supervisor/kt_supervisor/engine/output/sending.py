@@ -8,8 +8,8 @@ from typing import Any
 import aiohttp
 
 from kt_ledger.records import State
-from kt_manifest import capability
-from kt_manifest.snapshot import Adapter
+from kt_manifest.contract import capability
+from kt_manifest.contract.snapshot import Adapter
 from kt_supervisor.engine.instance.instance import Instance
 from kt_supervisor.engine.output.agent_input import closed
 from kt_supervisor.engine.problems import FAILED, TIMED_OUT, UNSUPPORTED, WRONG_STATE, Refused

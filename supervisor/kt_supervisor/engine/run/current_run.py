@@ -10,7 +10,7 @@ from kt_ledger import fold_run
 from kt_ledger.fold_run import RunReader
 from kt_ledger.records import InstanceRow, RunRow
 from kt_ledger.store import Store
-from kt_manifest.operation import Command
+from kt_manifest.launch.operation import Command
 from kt_supervisor.engine import environment, state_dir
 from kt_supervisor.engine.output import log_retention
 from kt_supervisor.engine.output.agent_input import AgentInput

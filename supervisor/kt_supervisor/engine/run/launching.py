@@ -11,22 +11,13 @@ from typing import Any
 
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import InstanceRow, RunRow
-from kt_manifest import (
-    capability,
-    config_file,
-    inheritance,
-    layers,
-    operation,
-    options,
-    readiness,
-    render,
-    secrets,
-    settings,
-)
-from kt_manifest.layers import Entry
-from kt_manifest.operation import Command
-from kt_manifest.snapshot import ENGINE_OBSERVED, Adapter, Template
-from kt_manifest.value_types import Value
+from kt_manifest.configuration import config_file, layers, options, secrets, settings
+from kt_manifest.configuration.layers import Entry
+from kt_manifest.configuration.value_types import Value
+from kt_manifest.contract import capability
+from kt_manifest.contract.snapshot import ENGINE_OBSERVED, Adapter, Template
+from kt_manifest.launch import inheritance, operation, readiness, render
+from kt_manifest.launch.operation import Command
 from kt_supervisor.engine.gateway import metering
 from kt_supervisor.engine.gateway.metering import Upstream
 from kt_supervisor.engine.instance import memory_folder

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kt_manifest import value_types
-from kt_manifest.value_types import Value
+from kt_manifest.configuration import value_types
+from kt_manifest.configuration.value_types import Value
 
 MEMORY, CPU, PIDS, NOFILE = "limits.memory", "limits.cpu", "limits.pids", "limits.nofile"
 UNKNOWN = "not enforced: its keeper says nothing about it; it takes effect at the next start"

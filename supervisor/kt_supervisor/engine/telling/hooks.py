@@ -19,7 +19,7 @@ from typing import Any
 from kt_ledger.event_documents import BREACH, HOOK, TRANSITION
 from kt_ledger.records import EventRow, State
 from kt_ledger.store import Store, StoreUnavailable
-from kt_manifest import config_file
+from kt_manifest.configuration import config_file
 from kt_supervisor.engine import environment
 from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.spawn import Ran

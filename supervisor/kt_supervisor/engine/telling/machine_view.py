@@ -7,8 +7,8 @@ from typing import Any
 
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import LIVE_STATES
-from kt_manifest import config_file
-from kt_manifest.value_types import Value
+from kt_manifest.configuration import config_file
+from kt_manifest.configuration.value_types import Value
 from kt_supervisor.engine.run import adoption, limits
 from kt_supervisor.engine.telling.resources import Roots, Sampler
 from kt_supervisor.engine.telling.views import Known

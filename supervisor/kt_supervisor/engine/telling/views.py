@@ -11,8 +11,9 @@ from typing import Any
 from kt_ledger.event_documents import moment
 from kt_ledger.records import InstanceRow, NoteCounts, RunRow, SourceTotals, State, UsageSummary
 from kt_ledger.values import Source
-from kt_manifest import capability, options
-from kt_manifest.snapshot import ENGINE_OBSERVED, Adapter
+from kt_manifest.configuration import options
+from kt_manifest.contract import capability
+from kt_manifest.contract.snapshot import ENGINE_OBSERVED, Adapter
 
 FLEET_VERSION = 2
 UNMAPPED = (

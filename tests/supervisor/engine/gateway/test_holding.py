@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from kt_cli.demo.provider_process import ProviderProcess
-from kt_manifest.capability import Declaration, Level, Support
+from kt_manifest.contract.capability import Declaration, Level, Support
 from kt_supervisor.engine.gateway.client import GatewayAway, GatewayClient
 
 TELLS = "import os, time\nprint(os.environ['OPENAI_BASE_URL'], flush=True)\ntime.sleep(600)"

@@ -257,7 +257,7 @@ def test_a_gateway_that_somebody_else_started_is_adopted_and_no_other_one_is_sta
 
 
 def test_an_unmapped_observed_agent_says_that_its_traffic_will_not_be_seen(house: Any) -> None:
-    from kt_manifest import kinds
+    from kt_manifest.contract import kinds
 
     facts = json.loads(kinds.command([sys.executable], interactive=False, observe=True).to_json())
     facts["mapping"] = []

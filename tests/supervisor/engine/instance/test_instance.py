@@ -134,7 +134,7 @@ def test_a_program_that_ends_well_at_once_has_not_started_either(house: Any) -> 
 
 
 def test_a_missing_program_is_named(house: Any) -> None:
-    from kt_manifest import kinds
+    from kt_manifest.contract import kinds
 
     adapter = kinds.command(["no-such-program-anywhere"], interactive=False, observe=False)
     house.ask("POST", "/v1/agents", {"name": "ghost", "adapter": adapter.to_json()})
@@ -147,7 +147,7 @@ def test_a_missing_program_is_named(house: Any) -> None:
 
 
 def test_a_mock_cannot_be_launched_and_stays_registered(house: Any) -> None:
-    from kt_manifest import kinds
+    from kt_manifest.contract import kinds
 
     house.ask("POST", "/v1/agents", {"name": "m", "adapter": kinds.builtin("mock").to_json()})
 
@@ -263,7 +263,7 @@ def test_a_removal_by_force_and_a_start_at_once_never_leave_half_of_each(house: 
 def test_a_start_says_that_nobody_leads_the_agent_to_its_listener(house: Any) -> None:
     import json
 
-    from kt_manifest import kinds
+    from kt_manifest.contract import kinds
 
     adapter = kinds.command([sys.executable, "-c", SLEEPS], interactive=False, observe=True)
     unmapped = {**json.loads(adapter.to_json()), "mapping": []}

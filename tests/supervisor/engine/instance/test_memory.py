@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from kt_ledger.layout import StateLayout
-from kt_manifest import kinds
-from kt_manifest.snapshot import EnvTarget, Rule
+from kt_manifest.contract import kinds
+from kt_manifest.contract.snapshot import EnvTarget, Rule
 from kt_supervisor.engine.instance import memory_folder
 from kt_supervisor.engine.problems import Refused
 

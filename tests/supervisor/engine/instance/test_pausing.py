@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kt_manifest import capability
-from kt_manifest.capability import Declaration, Level, Support
-from kt_manifest.snapshot import Template
+from kt_manifest.contract import capability
+from kt_manifest.contract.capability import Declaration, Level, Support
+from kt_manifest.contract.snapshot import Template
 
 COUNTS = "import time\nn = 0\nwhile True: n += 1; print(n); time.sleep(0.01)"
 SPINS = "import subprocess, sys\nsubprocess.Popen(['setsid', sys.executable, '-c', 'while 1: pass']).wait()"

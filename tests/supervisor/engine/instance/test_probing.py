@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kt_cli.failure import Failure
-from kt_manifest.snapshot import Ready
+from kt_manifest.contract.snapshot import Ready
 
 SLEEPS = "import time\ntime.sleep(600)"
 LATE_LINE = """

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kt_cli.failure import Failure
-from kt_manifest import kinds
+from kt_manifest.contract import kinds
 
 READS = "import sys, time\nprint('up', flush=True)\nfor line in sys.stdin:\n    "
 ECHO = READS + "print('got', repr(line), flush=True)"

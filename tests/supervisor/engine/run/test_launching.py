@@ -7,9 +7,10 @@ import pytest
 
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import InstanceRow, RunRow
-from kt_manifest import config_file, kinds, secrets
-from kt_manifest.readiness import ProbeUnresolved
-from kt_manifest.snapshot import Adapter, Ready
+from kt_manifest.configuration import config_file, secrets
+from kt_manifest.contract import kinds
+from kt_manifest.contract.snapshot import Adapter, Ready
+from kt_manifest.launch.readiness import ProbeUnresolved
 from kt_supervisor.engine.run import launching, run_environment
 
 CALLER = {"PATH": "/usr/bin:/bin", "HOME": "/home/x", "COLOUR": "blue", "TOKEN": "sk-canary"}

@@ -5,7 +5,7 @@ import pytest
 
 from kt_ledger.records import InstanceRow, RunRow, SourceTotals, State, UsageSummary
 from kt_ledger.values import Source
-from kt_manifest import kinds
+from kt_manifest.contract import kinds
 from kt_supervisor.engine.telling import views
 from kt_supervisor.engine.telling.views import Known
 

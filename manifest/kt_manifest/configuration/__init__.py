@@ -1,0 +1,1 @@
+"""What operators set: the options, their layers and files, and secrets."""

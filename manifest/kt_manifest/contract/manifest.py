@@ -1,0 +1,227 @@
+"""`adapter.toml` 1.0.0: one file in, one frozen adapter out, or the first fault in the contract's order.
+
+Writes nothing, asks no network, and never blocks on what it is pointed at.
+"""
+
+import errno
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kt_manifest import toml_text, words
+from kt_manifest.contract import config_rules, judgement, ready_rules, schema, snapshot
+from kt_manifest.contract.capability import Declaration, Level, Support
+from kt_manifest.contract.findings import Finding
+from kt_manifest.contract.snapshot import Adapter, Template
+
+FILE_NAME = "adapter.toml"
+CONTRACT_VERSION = "1.0.0"
+_CONTRACT_MAJOR = 1
+
+
+class ManifestNotFound(Exception):
+    """There is no adapter.toml where one was named."""
+
+    exit_code = 3
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.got = f"no file at {words.shown_path(path)}"
+        self.wanted = f"an {FILE_NAME}, or a folder that contains one"
+        self.do = "check the path given to --manifest"
+        super().__init__(f"manifest not found: got {self.got}, wanted {self.wanted}; {self.do}")
+
+
+class ManifestUnreadable(Exception):
+    """There is something, but it cannot be read as a file."""
+
+    exit_code = 1
+
+    def __init__(self, path: Path, *, got: str) -> None:
+        self.path = path
+        self.got = got
+        self.wanted = f"a readable regular file of at most {toml_text.LIMIT_BYTES // 1024} KiB"
+        self.do = "check what the path given to --manifest leads to, and its permissions"
+        where = words.shown_path(path)
+        super().__init__(f"unreadable manifest {where}: got {got}, wanted {self.wanted}; {self.do}")
+
+
+class ManifestInvalid(Exception):
+    """The manifest has a fault; the first in the order of judgement is named.
+
+    `section` is written as in the file, in brackets (`[adapter]`; the key itself for a top-level key). `kind` is
+    `toml`, `missing_section`, `invalid_field`, `unknown_key` or `unknown_word`.
+    """
+
+    exit_code = 1
+
+    def __init__(self, origin: str, finding: Finding) -> None:
+        self.origin = origin
+        self.section = finding.section
+        self.kind = finding.kind
+        self.got = finding.got
+        self.wanted = finding.wanted
+        self.do = finding.do
+        what = _SENTENCES[finding.kind]
+        super().__init__(
+            f"{origin}{what.format(finding.section)}: got {self.got}, wanted {self.wanted}; {self.do}"
+        )
+
+
+_SENTENCES = {
+    "toml": " is not valid TOML",
+    "missing_section": ": missing {}",
+    "invalid_field": ": invalid {}",
+    "unknown_key": ": unknown key in {}",
+    "unknown_word": ": unknown word in {}",
+}
+
+
+class ContractIncompatible(Exception):
+    """The manifest is written for another major version of the adapter contract."""
+
+    exit_code = 1
+
+    def __init__(self, declared: str) -> None:
+        self.declared = declared
+        self.got = declared
+        self.wanted = f"a version with the major of {CONTRACT_VERSION}"
+        self.do = "see docs/adapter-contract.md#versioning"
+        super().__init__(
+            f"incompatible adapter contract: manifest declares {declared}, engine speaks {CONTRACT_VERSION} — "
+            "compatible iff the major versions match (contract v1 policy, docs/adapter-contract.md#versioning)"
+        )
+
+
+def load(path: Path) -> Adapter:
+    """Return the adapter that a manifest describes; `path` is the file, or the folder that holds an adapter.toml.
+
+    Raises:
+        ManifestNotFound, ManifestUnreadable, ManifestInvalid, ContractIncompatible.
+    """
+    file, data = _read(path)
+    origin = words.shown_path(file)
+    try:
+        text = toml_text.decode(data)
+    except toml_text.NotToml as error:
+        raise ManifestInvalid(origin, _syntax(error)) from error
+    return parse(text, origin=origin)
+
+
+def parse(text: str, *, origin: str) -> Adapter:
+    """Return the adapter that a manifest's text describes; `origin` is how messages call it.
+
+    Raises:
+        ManifestInvalid: the first fault, in the order of `judgement.JUDGEMENT`.
+        ContractIncompatible: no fault, but the declared major version is not 1.
+    """
+    document = _document(text, origin)
+    fault = judgement.first_fault(document)
+    if fault is not None:
+        raise ManifestInvalid(origin, fault)
+    _negotiate(document["contract_version"])
+    return _adapter(schema.Manifest.model_validate(document))
+
+
+def faults(text: str, *, origin: str) -> list[ManifestInvalid]:
+    """Return every fault of a manifest, in the order of judgement, for a tool that shows them all at once."""
+    try:
+        document = _document(text, origin)
+    except ManifestInvalid as error:
+        return [error]
+    return [ManifestInvalid(origin, finding) for finding in judgement.faults(document)]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What became of a manifest: an adapter, or everything that is wrong with it, the fault that counts first."""
+
+    adapter: Adapter | None
+    faults: tuple["ManifestInvalid | ContractIncompatible", ...]
+
+
+def judge(path: Path) -> Judged:
+    """Return what `load` makes of a manifest, with all faults instead of the first.
+
+    Raises:
+        ManifestNotFound, ManifestUnreadable.
+    """
+    file, data = _read(path)
+    origin = words.shown_path(file)
+    try:
+        text = toml_text.decode(data)
+    except toml_text.NotToml as error:
+        return Judged(None, (ManifestInvalid(origin, _syntax(error)),))
+    try:
+        return Judged(parse(text, origin=origin), ())
+    except ContractIncompatible as error:
+        return Judged(None, (error,))
+    except ManifestInvalid:
+        return Judged(None, tuple(faults(text, origin=origin)))
+
+
+def _read(path: Path) -> tuple[Path, bytes]:
+    try:
+        file = path / FILE_NAME if path.is_dir() else path
+        with toml_text.opened(file) as descriptor:
+            return file, toml_text.read(descriptor)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR):
+            raise ManifestNotFound(path) from error
+        raise ManifestUnreadable(path, got=error.strerror or str(error)) from error
+    except ValueError as error:  # a NUL in the path
+        raise ManifestUnreadable(path, got=str(error)) from error
+
+
+def _document(text: str, origin: str) -> dict[str, Any]:
+    try:
+        return toml_text.parse(text)
+    except toml_text.NotToml as error:
+        raise ManifestInvalid(origin, _syntax(error)) from error
+
+
+def _syntax(error: toml_text.NotToml) -> Finding:
+    return Finding(
+        f"line {error.line}", "toml", f"line {error.line}: {error.reason}", "TOML 1.0", "correct that line"
+    )
+
+
+def _negotiate(declared: str) -> None:
+    version = judgement.version(declared)
+    assert version is not None, "judged before"
+    # Any other major is refused, a pre-release of it included, and 0.x: the contract was never published under it.
+    if version.major != _CONTRACT_MAJOR:
+        raise ContractIncompatible(declared.strip())
+
+
+def _adapter(model: schema.Manifest) -> Adapter:
+    assert model.adapter and model.adapter.kind and model.lifecycle and model.capabilities, "judged before"
+    assert model.metering and model.metering.source and model.contract_version, "judged before"
+    operations = model.lifecycle
+    return Adapter(
+        kind=model.adapter.kind,
+        display_name=model.adapter.name,
+        start=_template(operations.start),
+        stop=_template(operations.stop),
+        pause=_template(operations.pause),
+        resume=_template(operations.resume),
+        declaration=Declaration(
+            pause=_support(model.capabilities.pause), interaction=_support(model.capabilities.interaction)
+        ),
+        metering_source=model.metering.source,
+        send_url=model.kt.send.url if model.kt and model.kt.send else None,
+        channel=model.interaction.channel if model.interaction else snapshot.CHANNELS[0],
+        mapping=config_rules.rules_of(model.config),
+        contract_version=model.contract_version.strip(),
+        ready=ready_rules.declared(model.kt.ready) if model.kt and model.kt.ready else None,
+    )
+
+
+def _template(operation: schema.OperationSection | None) -> Template | None:
+    if operation is None:
+        return None
+    return Template(exec=operation.exec or "", args=tuple(operation.args), env=dict(operation.env))
+
+
+def _support(levels: schema.SupportSection) -> Support:
+    return Support(linux=Level(levels.linux), macos=Level(levels.macos), windows=Level(levels.windows))

@@ -1,0 +1,15 @@
+from kt_manifest.configuration import options, settings_document
+
+
+def test_the_document_names_every_key_with_its_default_and_effect() -> None:
+    document = settings_document.markdown()
+    rows = {line.split("`")[1]: line for line in document.splitlines() if line.startswith("| `")}
+
+    assert set(options.BY_KEY) == set(rows)
+    for key, option in options.BY_KEY.items():
+        assert option.effect.value in rows[key]
+        assert (f"`{option.default}`" if option.default else "unset") in rows[key]
+
+
+def test_no_placeholder_is_left_in_it() -> None:
+    assert "{" not in settings_document.markdown()
