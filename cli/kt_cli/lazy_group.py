@@ -31,5 +31,19 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command that `args` begin with; the refusal of an unknown one names those that there are."""
         if args and not args[0].startswith("-") and args[0] not in self._sources:
-            ctx.fail(f"got the verb {args[0]!r}, wanted one of: {', '.join(self._sources)}")
+            from kt_manifest import nearest
+
+            close = nearest.nearest(args[0], self._sources)
+            hint = f"; did you mean {close}?" if close else ""
+            ctx.fail(f"got the verb {args[0]!r}, wanted one of: {', '.join(self._sources)}{hint}")
         return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands, each with its whole first sentence: click would cut it at the edge of the screen."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [(name, command.get_short_help_str(limit=_WHOLE)) for name, command in found if command]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+_WHOLE = 1000

@@ -1,11 +1,9 @@
 """The `kt` command: finds the verb, runs it, and turns every way of ending into an exit code.
 
-Laws: standard output carries the result, standard error everything else; no traceback reaches a user (`KT_DEBUG=1`
-asks for it); a reader that closes the pipe is no error. Imports no other room and, until a verb is known, nothing
-that is slow.
+Laws: standard output carries the result, standard error everything else; a reader that closes the pipe is no error.
+Imports no other room but the table of exit codes and, until a verb is known, nothing that is slow.
 """
 
-import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -13,8 +11,9 @@ from typing import Any
 
 import click
 
-from kt_cli import environment, exit_codes
+from kt_cli import environment, failing
 from kt_cli.lazy_group import LazyGroup
+from kt_ledger import exit_codes
 
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -155,6 +154,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Run one command and return the exit code of how it ended, having said on standard error why."""
+    as_json = failing.wants_json(argv)
     try:
         # Not `cli.main`: click turns a closed pipe into exit 1 there (`click.core.BaseCommand.main`).
         with cli.make_context("kt", list(argv)) as context:
@@ -162,51 +162,20 @@ def run(argv: Sequence[str]) -> int:
         sys.stdout.flush()
         return result if isinstance(result, int) else exit_codes.DONE
     except BrokenPipeError:
-        _forget_output()
+        failing.forget_output()
         return exit_codes.DONE
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
-        error.show()
-        return error.exit_code
+        return failing.tell_misuse(error, as_json=as_json)
     except (click.Abort, KeyboardInterrupt):
         return exit_codes.INTERRUPTED
     except Exception as error:
-        return _say(error)
-
-
-def _say(error: Exception) -> int:
-    """Tell people what went wrong: on purpose (an exception that carries a code) or not."""
-    if environment.debugging():
-        import traceback
-
-        traceback.print_exception(error)
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
-        _forget_output()
-        click.echo(
-            "kt: what was asked may be done, but the answer could not be written: no space left", err=True
-        )
-        return exit_codes.FAILED
-    code = getattr(error, "exit_code", None)
-    if isinstance(code, int):
-        click.echo(f"kt: {error}", err=True)
-        return code
-    what = str(error) or "no message"
-    click.echo(
-        f"kt: unexpected {type(error).__name__}: {what} (KT_DEBUG=1 shows where; please report it)", err=True
-    )
-    return exit_codes.FAILED
+        return failing.tell(error, as_json=as_json)
 
 
 def _nowhere() -> Any:
     return open(os.devnull, "w", encoding="utf-8")
-
-
-def _forget_output() -> None:
-    """Let the interpreter flush what is left into nothing: the reader has gone."""
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, sys.stdout.fileno())
-    os.close(nothing)
 
 
 if __name__ == "__main__":

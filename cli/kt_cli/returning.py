@@ -2,9 +2,10 @@
 
 import time
 
-from kt_cli import environment, exit_codes, session
+from kt_cli import environment, session
 from kt_cli.failure import Failure
 from kt_cli.link import ENGINE_LOST, Link
+from kt_ledger import exit_codes
 
 KEEPERS_TIME_S = 4.0
 """How long the keepers are left to do it."""

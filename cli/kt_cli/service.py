@@ -10,9 +10,10 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kt_cli import environment, exit_codes, service_files
+from kt_cli import environment, service_files
 from kt_cli.failure import Failure
 from kt_client import ignition
+from kt_ledger import exit_codes
 from kt_ledger.layout import StateLayout
 
 TIMEOUT_S = 30.0

@@ -3,8 +3,9 @@
 from typing import Any
 
 from kt_client import place, support
-from kt_client.errors import NOT_FOUND, EngineAway, EngineLost, KtError, NotFound
+from kt_client.errors import EngineAway, EngineLost, KtError, NotFound
 from kt_client.wire import Request
+from kt_ledger.exit_codes import NOT_FOUND
 from kt_ledger.layout import StateLayout
 
 

@@ -4,7 +4,8 @@
 one common base, `KtError`, because a program that drives agents wants to catch all of it in one place.
 """
 
-FAILED, USAGE, NOT_FOUND, WRONG_STATE, UNSUPPORTED, TIMED_OUT = 1, 2, 3, 4, 5, 6
+from kt_ledger.exit_codes import FAILED, NOT_FOUND, TIMED_OUT, UNSUPPORTED, USAGE, WRONG_STATE
+
 ENGINE_LOST = "engine_lost"
 
 

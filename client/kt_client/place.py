@@ -5,7 +5,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from kt_client.errors import USAGE, KtError, WrongUse
+from kt_client.errors import KtError, WrongUse
+from kt_ledger.exit_codes import USAGE
 from kt_ledger.layout import StateLayout
 
 STATE_DIR = "KTESIO_STATE_DIR"

@@ -3,7 +3,8 @@
 import socket
 import sys
 
-from kt_client.errors import UNSUPPORTED, Unsupported
+from kt_client.errors import Unsupported
+from kt_ledger.exit_codes import UNSUPPORTED
 
 
 def check() -> None:

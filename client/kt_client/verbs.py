@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from kt_client import ignition, place, upgrading
-from kt_client.errors import USAGE, WrongUse
+from kt_client.errors import WrongUse
 from kt_client.wire import Request
+from kt_ledger.exit_codes import USAGE
 from kt_ledger.layout import StateLayout
 
 START_TIMEOUT_S = 120.0

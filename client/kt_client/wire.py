@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kt_client import errors
+from kt_ledger import exit_codes
 from kt_ledger.version import VERSION
 
 ANSWER_TIMEOUT_S = 60.0
@@ -211,7 +212,7 @@ class Conversation:
         said = f"the engine answered {self._answer.status}: {self._kept[:200]!r}"
         raise errors.refusal(
             str(facts.get("message", said)),
-            exit_code=int(facts.get("exit_code", errors.FAILED)),
+            exit_code=int(facts.get("exit_code", exit_codes.FAILED)),
             code=str(facts.get("code", "failed")),
         )
 

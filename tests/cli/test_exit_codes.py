@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kt_cli import exit_codes
+from kt_ledger import exit_codes
 
 
 def test_every_code_has_a_meaning() -> None:

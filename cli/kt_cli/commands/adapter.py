@@ -5,7 +5,8 @@ from typing import Any
 
 import click
 
-from kt_cli import exit_codes, output, table, terminal
+from kt_cli import output, table, terminal
+from kt_ledger import exit_codes
 
 
 @click.group(no_args_is_help=False, invoke_without_command=True)

@@ -5,9 +5,10 @@ import re
 
 import click
 
-from kt_cli import exit_codes, output, session
+from kt_cli import output, session
 from kt_cli.failure import Failure
 from kt_cli.link import ENGINE_LOST, EngineAway
+from kt_ledger import exit_codes
 
 
 class Key(click.ParamType[bytes]):

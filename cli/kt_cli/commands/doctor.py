@@ -5,11 +5,12 @@ from typing import Any
 
 import click
 
-from kt_cli import environment, exit_codes, output, session, table, terminal
+from kt_cli import environment, output, session, table, terminal
 from kt_client import support
 from kt_client.blocking import Client
 from kt_client.errors import EngineAway
 from kt_client.wire import Request
+from kt_ledger import exit_codes
 
 COLOURS = {"ok": "green", "warn": "yellow", "bad": "red"}
 

@@ -9,10 +9,11 @@ from urllib.parse import urlencode
 
 import click
 
-from kt_cli import environment, exit_codes, output, returning, session, terminal
+from kt_cli import environment, output, returning, session, terminal
 from kt_cli.failure import Failure
 from kt_cli.link import ENGINE_LOST, EngineAway
 from kt_cli.moments import Moment
+from kt_ledger import exit_codes
 from kt_ledger.clock import SystemClock
 
 

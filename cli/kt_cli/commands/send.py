@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from kt_cli import exit_codes, output, session
+from kt_cli import output, session
 from kt_cli.failure import Failure
+from kt_ledger import exit_codes
 
 TIMEOUT_S = 30.0
 USAGE = "wanted: kt agent send NAME TEXT... | --file PATH | -   (with --eof: and end its input)"

@@ -4,10 +4,11 @@ from typing import Any
 
 import click
 
-from kt_cli import environment, exit_codes, figures, output, session, table, terminal
+from kt_cli import environment, figures, output, session, table, terminal
 from kt_cli.commands.fleet import EMPTY_FLEET
 from kt_cli.commands.show import by_source
 from kt_cli.failure import Failure
+from kt_ledger import exit_codes
 
 
 @click.command()

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from kt_cli import exit_codes
 from kt_cli.failure import Failure
+from kt_ledger import exit_codes
 
 HERE = Path(__file__).resolve().parent
 AGENTS = HERE / "agents"

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kt_cli import exit_codes
 from kt_cli.demo import judge, place, view
 from kt_cli.demo.fleet import ENDED, Fleet, members
 from kt_cli.demo.provider_process import ProviderProcess
 from kt_cli.failure import Failure
+from kt_ledger import exit_codes
 from kt_ledger.layout import StateLayout
 
 LIMIT_S = 60.0

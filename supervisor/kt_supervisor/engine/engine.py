@@ -16,6 +16,7 @@ from typing import Any
 from kt_ledger import process_identity, unix_socket
 from kt_ledger.clock import SystemClock
 from kt_ledger.event_documents import ENGINE, GATEWAY, moment
+from kt_ledger.exit_codes import WRONG_STATE
 from kt_ledger.layout import StateLayout
 from kt_ledger.messages import Status
 from kt_ledger.records import LIVE_STATES
@@ -39,7 +40,7 @@ from kt_supervisor.engine.gateway.listeners import Listeners
 from kt_supervisor.engine.instance.fleet import Fleet
 from kt_supervisor.engine.instance.restarting import Guard, Restarting
 from kt_supervisor.engine.parts import Parts
-from kt_supervisor.engine.problems import WRONG_STATE, Refused
+from kt_supervisor.engine.problems import Refused
 from kt_supervisor.engine.spawn import Spawner
 from kt_supervisor.engine.tasks import Tasks
 from kt_supervisor.engine.telling.hooks import Hooks

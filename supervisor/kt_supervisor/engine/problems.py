@@ -3,12 +3,12 @@
 Exceptions of other rooms are translated here, by their exit code, and nowhere else.
 """
 
-import re
 from dataclasses import dataclass
 
+from kt_ledger import exit_codes
+from kt_ledger.exit_codes import FAILED, NOT_FOUND, TIMED_OUT, UNSUPPORTED, USAGE, WRONG_STATE
 from kt_ledger.store import NameTaken, StoreUnavailable
 
-FAILED, USAGE, NOT_FOUND, WRONG_STATE, UNSUPPORTED, TIMED_OUT = 1, 2, 3, 4, 5, 6
 HTTP_STATUS = {
     FAILED: 500,
     USAGE: 400,
@@ -60,17 +60,13 @@ class Problem:
 def of(error: Exception) -> Problem | None:
     """Return how an exception is told; None for one that nobody expected."""
     if isinstance(error, StoreUnavailable):
-        return Problem(503, _code(error), FAILED, str(error))
+        return Problem(503, exit_codes.word(error), FAILED, str(error))
     if isinstance(error, NameTaken):
         return Problem(409, "name_taken", USAGE, str(error))
     exit_code = getattr(error, "exit_code", None)
     if isinstance(exit_code, int) and exit_code in HTTP_STATUS:
-        return Problem(HTTP_STATUS[exit_code], getattr(error, "code", _code(error)), exit_code, str(error))
+        return Problem(HTTP_STATUS[exit_code], exit_codes.word(error), exit_code, str(error))
     return None
-
-
-def _code(error: Exception) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(error).__name__).lower()
 
 
 STILL_WAITS = "a keeper that still waits for the tree to be empty"

@@ -10,12 +10,13 @@ import socket
 from aiohttp import web
 
 from kt_ledger import unix_socket
+from kt_ledger.exit_codes import FAILED
 from kt_ledger.layout import RunLayout, StateLayout
 from kt_ledger.store import StoreUnavailable
 from kt_supervisor.engine import callers
 from kt_supervisor.engine.instance.fleet import Fleet
 from kt_supervisor.engine.parts import Parts
-from kt_supervisor.engine.problems import FAILED, Problem
+from kt_supervisor.engine.problems import Problem
 
 logger = logging.getLogger(__name__)
 

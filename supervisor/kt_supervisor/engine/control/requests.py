@@ -6,7 +6,8 @@ from typing import Any
 
 from aiohttp import web
 
-from kt_supervisor.engine.problems import USAGE, Refused
+from kt_ledger.exit_codes import USAGE
+from kt_supervisor.engine.problems import Refused
 
 STOP_TIMEOUT_S = 30.0
 LONGEST_S = 86_400

@@ -9,9 +9,9 @@ from typing import Protocol
 from aiohttp import web
 
 from kt_ledger import unix_socket
+from kt_ledger.exit_codes import USAGE
 from kt_ledger.version import VERSION
 from kt_supervisor.engine import problems
-from kt_supervisor.engine.problems import USAGE
 
 logger = logging.getLogger(__name__)
 

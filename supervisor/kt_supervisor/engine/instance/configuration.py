@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kt_ledger.exit_codes import USAGE
 from kt_ledger.layout import StateLayout
 from kt_manifest.configuration import config_file, options, secrets, settings
 from kt_manifest.configuration.layers import Entry
 from kt_manifest.contract.snapshot import Adapter, FlagTarget
 from kt_supervisor.engine.gateway import metering
 from kt_supervisor.engine.instance.instance import Instance
-from kt_supervisor.engine.problems import USAGE
 from kt_supervisor.engine.run import launching
 
 CHILDREN_NAMED = 8

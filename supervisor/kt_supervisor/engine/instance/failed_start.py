@@ -1,9 +1,9 @@
 """A start that came to nothing, as it is told: why, the exit code where there is one, and the agent's last lines."""
 
+from kt_ledger.exit_codes import FAILED
 from kt_ledger.layout import RunLayout
 from kt_supervisor.engine.instance.readiness import NotReady
 from kt_supervisor.engine.output import run_logs
-from kt_supervisor.engine.problems import FAILED
 from kt_supervisor.engine.run.ending import Exit
 
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from kt_ledger import ids
+from kt_ledger.exit_codes import USAGE, WRONG_STATE
 from kt_ledger.layout import RunLayout
 from kt_ledger.records import InstanceRow, NoteCounts, RunRow
 from kt_ledger.store import Store
@@ -18,7 +19,7 @@ from kt_supervisor.engine.instance import apart, current_settings, restart_polic
 from kt_supervisor.engine.instance.instance import Instance
 from kt_supervisor.engine.instance.lifecycle import InvalidTransition
 from kt_supervisor.engine.parts import Parts
-from kt_supervisor.engine.problems import USAGE, WRONG_STATE, NoSuchAgent, Refused
+from kt_supervisor.engine.problems import NoSuchAgent, Refused
 from kt_supervisor.engine.run import launching
 from kt_supervisor.engine.telling import restart_view, views
 from kt_supervisor.engine.telling.views import Known

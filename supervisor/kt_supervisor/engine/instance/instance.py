@@ -10,6 +10,7 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import Any
 
+from kt_ledger.exit_codes import WRONG_STATE
 from kt_ledger.records import LIVE_STATES, InstanceRow, RunRow, State
 from kt_manifest.contract.snapshot import Adapter
 from kt_manifest.launch.operation import Command
@@ -23,7 +24,7 @@ from kt_supervisor.engine.instance.starting import Starting
 from kt_supervisor.engine.instance.supervision import Resumed, Supervision
 from kt_supervisor.engine.output import run_logs
 from kt_supervisor.engine.parts import Parts
-from kt_supervisor.engine.problems import WRONG_STATE, Refused, StopUnconfirmed
+from kt_supervisor.engine.problems import Refused, StopUnconfirmed
 from kt_supervisor.engine.run import adoption, launching, run_environment
 from kt_supervisor.engine.run.current_run import CurrentRun
 from kt_supervisor.engine.run.ending import Exit

@@ -7,6 +7,7 @@ changes or deletes it (`remove --delete` deletes the Agent Home, and it lies in 
 import asyncio
 from typing import Any
 
+from kt_ledger.exit_codes import USAGE, WRONG_STATE
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import LIVE_STATES, InstanceRow
 from kt_manifest.configuration import options
@@ -14,7 +15,7 @@ from kt_manifest.contract.snapshot import Adapter
 from kt_supervisor.engine.instance import memory_folder
 from kt_supervisor.engine.instance.instance import Instance
 from kt_supervisor.engine.instance.memory_folder import FILESYSTEM, FOLDER
-from kt_supervisor.engine.problems import USAGE, WRONG_STATE, Refused
+from kt_supervisor.engine.problems import Refused
 from kt_supervisor.engine.writer import Writer
 
 NATIVE = "native"

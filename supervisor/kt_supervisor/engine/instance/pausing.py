@@ -4,6 +4,7 @@ import asyncio
 import logging
 from typing import Any
 
+from kt_ledger.exit_codes import UNSUPPORTED, WRONG_STATE
 from kt_ledger.records import InstanceRow, State
 from kt_manifest.configuration import options
 from kt_manifest.contract import capability
@@ -13,7 +14,7 @@ from kt_supervisor.engine.instance import current_settings, lifecycle
 from kt_supervisor.engine.instance.lifecycle import Event
 from kt_supervisor.engine.instance.supervision import Supervision
 from kt_supervisor.engine.parts import Parts
-from kt_supervisor.engine.problems import UNSUPPORTED, WRONG_STATE, Refused
+from kt_supervisor.engine.problems import Refused
 from kt_supervisor.engine.run import launching
 from kt_supervisor.engine.run.current_run import CurrentRun
 from kt_supervisor.engine.run.keeper_link import KeeperGone

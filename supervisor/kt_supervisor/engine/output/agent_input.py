@@ -9,7 +9,8 @@ import os
 import stat
 from pathlib import Path
 
-from kt_supervisor.engine.problems import TIMED_OUT, WRONG_STATE, Refused
+from kt_ledger.exit_codes import TIMED_OUT, WRONG_STATE
+from kt_supervisor.engine.problems import Refused
 
 WRITE_BYTES = 64 << 10
 

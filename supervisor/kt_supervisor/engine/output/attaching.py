@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, Self
 
+from kt_ledger.exit_codes import UNSUPPORTED, WRONG_STATE
 from kt_supervisor.engine.instance.instance import Instance
 from kt_supervisor.engine.output import beginning, run_logs, sending
 from kt_supervisor.engine.output.beginning import Log, Query
@@ -15,7 +16,7 @@ from kt_supervisor.engine.output.positions import BEGINNING, Place
 from kt_supervisor.engine.output.run_logs import STREAMS, KnownRun
 from kt_supervisor.engine.output.segments import Segments
 from kt_supervisor.engine.parts import Parts
-from kt_supervisor.engine.problems import UNSUPPORTED, WRONG_STATE, Refused
+from kt_supervisor.engine.problems import Refused
 from kt_supervisor.engine.run.current_run import CurrentRun
 from kt_supervisor.engine.tasks import Tasks
 

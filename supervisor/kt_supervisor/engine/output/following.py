@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from itertools import islice
 from typing import Any
 
+from kt_ledger.exit_codes import NOT_FOUND
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import LIVE_STATES, InstanceRow, RunRow, TransitionRow
 from kt_ledger.store import Store
@@ -19,7 +20,7 @@ from kt_supervisor.engine.output import beginning, run_logs
 from kt_supervisor.engine.output.beginning import Log, Query
 from kt_supervisor.engine.output.reading import Reading, Shown
 from kt_supervisor.engine.output.run_logs import KnownRun
-from kt_supervisor.engine.problems import NOT_FOUND, Refused
+from kt_supervisor.engine.problems import Refused
 from kt_supervisor.engine.writer import Writer
 
 BATCH = 500

@@ -7,12 +7,13 @@ from typing import Any
 
 import aiohttp
 
+from kt_ledger.exit_codes import FAILED, TIMED_OUT, UNSUPPORTED, WRONG_STATE
 from kt_ledger.records import State
 from kt_manifest.contract import capability
 from kt_manifest.contract.snapshot import Adapter
 from kt_supervisor.engine.instance.instance import Instance
 from kt_supervisor.engine.output.agent_input import closed
-from kt_supervisor.engine.problems import FAILED, TIMED_OUT, UNSUPPORTED, WRONG_STATE, Refused
+from kt_supervisor.engine.problems import Refused
 from kt_supervisor.engine.run.current_run import CurrentRun
 
 WITHIN_S = 5.0

@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from kt_ledger.exit_codes import USAGE
 from kt_ledger.records import EventRow
 from kt_ledger.store import Store
-from kt_supervisor.engine.problems import USAGE, Refused
+from kt_supervisor.engine.problems import Refused
 from kt_supervisor.engine.writer import Writer
 
 PAGE = 200

@@ -1,8 +1,10 @@
 """The exit codes of `kt`, in one table: the frozen surface that scripts rely on.
 
-Source: the adapter contract, version 1 (docs/adapter-contract.md); `INTERRUPTED` is the shell's own convention
-(128 + SIGINT).
+The engine sends them with a refusal, the library's exceptions carry them, the command ends with them.
+Source: the adapter contract, version 1 (docs/adapter-contract.md).
 """
+
+import re
 
 DONE = 0
 FAILED = 1
@@ -11,7 +13,7 @@ NOT_FOUND = 3
 WRONG_STATE = 4
 UNSUPPORTED = 5
 TIMED_OUT = 6
-INTERRUPTED = 130
+INTERRUPTED = 130  # not the contract's: 128 + SIGINT, as shells have it
 
 MEANINGS: dict[int, str] = {
     DONE: "done; also when whoever read the output closed the pipe",
@@ -24,3 +26,9 @@ MEANINGS: dict[int, str] = {
     INTERRUPTED: "interrupted from the keyboard",
 }
 """What each code says."""
+
+
+def word(error: Exception) -> str:
+    """Return the one word that tells a refusal from others of the same exit code: its own, or its class's name."""
+    own = getattr(error, "code", None)
+    return own if isinstance(own, str) else re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(error).__name__).lower()
