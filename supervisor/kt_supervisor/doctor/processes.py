@@ -7,7 +7,7 @@ from typing import Any
 from kt_ledger.layout import RunLayout, StateLayout
 from kt_ledger.version import VERSION
 from kt_supervisor.doctor.finding import Finding, bad, ok, warn
-from kt_supervisor.engine.run import adoption
+from kt_supervisor.engine.run import adoption, run_records
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ def keepers(files: StateLayout) -> list[LiveKeeper]:
     folders = sorted(files.runs.iterdir()) if files.runs.is_dir() else []
     found = []
     for run in map(RunLayout, folders):
-        record = adoption.read_json(run.record) or {}
+        record = run_records.read_json(run.record) or {}
         if adoption.is_alive(record.get("keeper_pid"), record.get("keeper_start_ticks")):
-            owner = adoption.read_json(run.root / "owner.json") or {}
+            owner = run_records.owner(run) or {}
             found.append(LiveKeeper(run.root.name, int(record["keeper_pid"]), str(owner.get("name", "?"))))
     return found
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kt_ledger.layout import RunLayout, StateLayout
-from kt_supervisor.engine.run import adoption
+from kt_supervisor.engine.run import run_records
 from kt_supervisor.keeper import proctree
 
 DEEPEST = 512
@@ -51,7 +51,7 @@ def run_of(process: Lineage, files: StateLayout, under_way: Iterable[RunLayout])
         if "/" not in run_id and run_id not in (".", "..") and files.run(run_id).root.is_dir():
             return files.run(run_id)
     for run in under_way:
-        record = adoption.read_json(run.record) or {}
+        record = run_records.read_json(run.record) or {}
         if (record.get("keeper_pid"), record.get("keeper_start_ticks")) in process.pids:
             return run
         if _is_below(process.cgroup, record.get("cgroup")):
@@ -61,7 +61,7 @@ def run_of(process: Lineage, files: StateLayout, under_way: Iterable[RunLayout])
 
 def owner_of(run: RunLayout) -> tuple[str, str]:
     """Return (name, instance id) of the agent whose Run this is; empty ones where nobody wrote that down."""
-    found: dict[str, Any] = adoption.read_json(run.root / "owner.json") or {}
+    found: dict[str, Any] = run_records.owner(run) or {}
     return str(found.get("name", "")), str(found.get("instance_id", ""))
 
 

@@ -10,7 +10,7 @@ import signal
 from kt_ledger import process_identity
 from kt_ledger.layout import GatewayLayout
 from kt_supervisor.engine.gateway.client import GatewayAway, GatewayClient
-from kt_supervisor.engine.run import adoption
+from kt_supervisor.engine.run import adoption, run_records
 from kt_supervisor.keeper import proctree
 
 logger = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class Health:
 
 def end_hung(files: GatewayLayout) -> bool:
     """Kill the gateway of the record, where it is exactly that process; return whether it was."""
-    record = adoption.read_json(files.record) or {}
+    record = run_records.read_json(files.record) or {}
     process = adoption.exactly(record.get("pid"), record.get("start_ticks"))
     if process is None or record.get("boot_id") != process_identity.boot_id():
         return False

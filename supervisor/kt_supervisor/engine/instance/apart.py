@@ -8,10 +8,9 @@ from kt_ledger.layout import RunLayout, StateLayout
 from kt_ledger.records import State
 from kt_manifest.contract import names
 from kt_supervisor.engine import state_dir
-from kt_supervisor.engine.output import run_logs
 from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.problems import STILL_WAITS, NoSuchAgent, StopUnconfirmed
-from kt_supervisor.engine.run import adoption
+from kt_supervisor.engine.run import run_records
 from kt_supervisor.engine.run.current_run import CONFIRM_S
 from kt_supervisor.engine.run.keeper_link import KeeperGone, KeeperLink
 
@@ -23,7 +22,7 @@ async def stop_all(parts: Parts, *, apart_from: Container[str], timeout_s: float
         for run in await asyncio.to_thread(live_runs, parts.files)
         if run.root.name not in apart_from
         and state_dir.is_held(run.lock)
-        and (name := (run_logs.owner(run) or {}).get("name"))
+        and (name := (run_records.owner(run) or {}).get("name"))
     }
     work = [stop(parts, name, timeout_s=timeout_s) for name in sorted(found)]
     answers = await asyncio.gather(*work, return_exceptions=True)
@@ -40,7 +39,7 @@ async def stop(parts: Parts, name: str, *, timeout_s: float) -> dict[str, Any]:
     names.check(name)
     clock = asyncio.get_running_loop()
     for run in await asyncio.to_thread(live_runs, parts.files):
-        if (run_logs.owner(run) or {}).get("name") != name:
+        if (run_records.owner(run) or {}).get("name") != name:
             continue
         try:
             link = await KeeperLink.connect(run.socket, within_s=1.0)
@@ -50,13 +49,13 @@ async def stop(parts: Parts, name: str, *, timeout_s: float) -> dict[str, Any]:
         ends_s = clock.time() + timeout_s + CONFIRM_S
         try:
             await link.ask("stop", timeout_s=timeout_s)
-            while adoption.read_json(run.exit) is None:
+            while run_records.read_json(run.exit) is None:
                 if clock.time() > ends_s:
                     raise StopUnconfirmed(name, STILL_WAITS)
                 await asyncio.sleep(0.05)  # its own connection ends with the keeper, not with the agent
         finally:
             link.close()
-        forced = bool((adoption.read_json(run.exit) or {}).get("forced"))
+        forced = bool((run_records.read_json(run.exit) or {}).get("forced"))
         return {"name": name, "state": str(State.STOPPED), "forced": forced}
     raise NoSuchAgent(name)
 

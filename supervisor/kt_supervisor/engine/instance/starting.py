@@ -24,7 +24,7 @@ from kt_supervisor.engine.instance.restart_policy import History
 from kt_supervisor.engine.instance.supervision import Supervision
 from kt_supervisor.engine.output import run_logs
 from kt_supervisor.engine.parts import Parts
-from kt_supervisor.engine.run import adoption, launching, replacing
+from kt_supervisor.engine.run import launching, replacing, run_records
 from kt_supervisor.engine.run.current_run import CurrentRun
 from kt_supervisor.engine.run.launching import Plan
 from kt_supervisor.engine.telling import views
@@ -137,7 +137,7 @@ class Starting:
         declared = Adapter.from_json(row.adapter).ready
         if declared is None or self._life.current is None:
             return None
-        record = adoption.read_json(self._life.current.files.record) or {}
+        record = run_records.read_json(self._life.current.files.record) or {}
         agent = replacing.look(record.get("agent_pid"))
         home = self._parts.files.home(row.name)
         return None if agent is None else manifest_readiness.probe(declared, agent.env, home)
@@ -146,7 +146,7 @@ class Starting:
         current.files.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         number = run_logs.next_number(self._parts.files, self._life.id)
         whose = {"instance_id": self._life.id, "name": self._life.name, "number": number}
-        replace_file(run_logs.owner_file(current.files), json.dumps(whose).encode())
+        replace_file(run_records.owner_file(current.files), json.dumps(whose).encode())
 
     async def _failed(self, row: InstanceRow, current: CurrentRun, error: Exception) -> LaunchFailed:
         """Settle a start that came to nothing, and return how it is told."""

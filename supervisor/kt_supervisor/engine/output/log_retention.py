@@ -25,7 +25,7 @@ from kt_supervisor.engine.output.positions import Place
 from kt_supervisor.engine.output.run_logs import STREAMS, KnownRun
 from kt_supervisor.engine.output.segments import DELETED, EARLIER, Deleted, Segments, earlier_bytes
 from kt_supervisor.engine.parts import Parts
-from kt_supervisor.engine.run.adoption import read_json
+from kt_supervisor.engine.run.run_records import read_json
 
 logger = logging.getLogger(__name__)
 

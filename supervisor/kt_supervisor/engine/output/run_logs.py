@@ -2,12 +2,11 @@
 
 from collections.abc import Container
 from dataclasses import dataclass
-from pathlib import Path
 
 from kt_ledger.layout import RunLayout, StateLayout
 from kt_supervisor.engine.output.positions import Place
 from kt_supervisor.engine.output.segments import Segments
-from kt_supervisor.engine.run.adoption import read_json
+from kt_supervisor.engine.run import run_records
 
 STREAMS = ("out", "err")
 TAIL_BYTES = 4096
@@ -56,7 +55,7 @@ def numbered(
         if name in apart_from or name in strangers:
             continue
         run = files.run(name)
-        whose = owner(run) or {}
+        whose = run_records.owner(run) or {}
         if whose.get("instance_id") == instance_id:
             number = whose.get("number")
             found.append(KnownRun(number if isinstance(number, int) else len(found) + 1, run))
@@ -68,16 +67,6 @@ def numbered(
 def next_number(files: StateLayout, instance_id: str) -> int:
     """Return the number of the next Run: the latest Run's folder is never deleted before the instance."""
     return max((run.number for run in numbered(files, instance_id)), default=0) + 1
-
-
-def owner(run: RunLayout) -> dict[str, object] | None:
-    """Return whose Run this is: {instance_id, name, number}, as written before the keeper was started."""
-    return read_json(owner_file(run))
-
-
-def owner_file(run: RunLayout) -> Path:
-    """Return the file that says whose Run this is; readable without the ledger."""
-    return run.root / "owner.json"
 
 
 def last_lines(files: RunLayout, *, limit: int = 10) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from kt_ledger.layout import RunLayout
 from kt_supervisor.engine.output.positions import Place
-from kt_supervisor.engine.run.adoption import read_json
+from kt_supervisor.engine.run.run_records import read_json
 
 DELETED = "deleted.json"
 ENTRY = struct.Struct("<QQ")

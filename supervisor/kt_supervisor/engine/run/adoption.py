@@ -4,7 +4,6 @@ Identity is boot id, pid and kernel start ticks; the Run's lock, inherited by th
 it lives. What cannot be identified never receives a signal.
 """
 
-import json
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -14,6 +13,7 @@ from kt_ledger import process_identity
 from kt_ledger.layout import RunLayout
 from kt_ledger.records import RunRow
 from kt_supervisor.engine import state_dir
+from kt_supervisor.engine.run import run_records
 from kt_supervisor.engine.run.ending import Exit
 from kt_supervisor.keeper import proctree
 
@@ -97,7 +97,7 @@ def gather(files: RunLayout, run: RunRow) -> Evidence:
     """Look at a Run's folder and at the processes that it names."""
     # The lock first: an exit record that appears between the two looks is then still seen.
     lock_held = state_dir.is_held(files.lock) is True
-    record = read_json(files.record)
+    record = run_records.read_json(files.record)
     boot_id = (record or {}).get("boot_id") or run.boot_id
     same_boot = boot_id in (None, "", process_identity.boot_id())
     keeper_alive = agent_alive = None
@@ -106,7 +106,7 @@ def gather(files: RunLayout, run: RunRow) -> Evidence:
         keeper_alive = is_alive(record.get("keeper_pid"), record.get("keeper_start_ticks"))
         agent_alive = is_alive(record.get("agent_pid"), record.get("agent_start_ticks"))
         proven = agent_alive and (lock_held or carries(record["agent_pid"], f"KT_RUN={run.id}"))
-    found = read_json(files.exit)
+    found = run_records.read_json(files.exit)
     return Evidence(
         exit=None if found is None else Exit.from_json(found),
         record=record,
@@ -132,15 +132,6 @@ def is_alive(pid: object, ticks: object) -> bool:
 def survivors(ended: Exit) -> list[int]:
     """Return which processes of an exit record's survivors are still there."""
     return [pid for pid in ended.survivors if (found := proctree.read(pid)) and found.alive()]
-
-
-def read_json(path: Path) -> dict[str, Any] | None:
-    """Return the object in a record; None where there is none, or it is no object."""
-    try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def carries(pid: int, variable: str) -> bool:

@@ -17,7 +17,7 @@ from kt_supervisor.engine.output.agent_input import AgentInput
 from kt_supervisor.engine.output.tails import Tail
 from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.problems import STILL_WAITS, StopUnconfirmed
-from kt_supervisor.engine.run import adoption, replacing, spares
+from kt_supervisor.engine.run import adoption, replacing, run_records, spares
 from kt_supervisor.engine.run.adoption import Evidence, Verdict
 from kt_supervisor.engine.run.beside import Ran
 from kt_supervisor.engine.run.ending import Exit
@@ -110,7 +110,7 @@ class CurrentRun:
 
     async def hold_spares(self) -> None:
         """Hold what another keeper will need if this one dies."""
-        record = adoption.read_json(self.files.record)
+        record = run_records.read_json(self.files.record)
         if record is not None:
             before, self.spares = (
                 self.spares,
@@ -136,7 +136,7 @@ class CurrentRun:
 
     def live_row(self) -> RunRow:
         """Return the Run's row, with what its keeper recorded."""
-        record = adoption.read_json(self.files.record) or {}
+        record = run_records.read_json(self.files.record) or {}
         return replace(
             self.run,
             state="live",
@@ -150,7 +150,7 @@ class CurrentRun:
 
     async def replace_keeper(self) -> bool:
         """Give an agent whose keeper died another one; False where that cannot be."""
-        record = adoption.read_json(self.files.record) or {}
+        record = run_records.read_json(self.files.record) or {}
         agent = await asyncio.to_thread(replacing.look, record.get("agent_pid"))
         if agent is None:
             return False
@@ -218,7 +218,7 @@ class CurrentRun:
                 return Exit()
         if self._keeper is not None and self._keeper.poll() is None:
             self._keeper.terminate()
-        return Exit.from_json(adoption.read_json(self.files.exit) or {})
+        return Exit.from_json(run_records.read_json(self.files.exit) or {})
 
     async def let_go(self) -> None:
         """Tell the keeper that everything is kept."""

@@ -9,7 +9,7 @@ from kt_ledger.layout import StateLayout
 from kt_ledger.records import LIVE_STATES
 from kt_manifest.configuration import config_file
 from kt_manifest.configuration.value_types import Value
-from kt_supervisor.engine.run import adoption, limits
+from kt_supervisor.engine.run import limits, run_records
 from kt_supervisor.engine.telling.resources import Roots, Sampler
 from kt_supervisor.engine.telling.views import Known
 
@@ -47,7 +47,7 @@ class MachineView:
 
     def _limits(self, known: Known) -> dict[str, Any]:
         record = (
-            adoption.read_json(self._files.run(known.run.id).record)
+            run_records.read_json(self._files.run(known.run.id).record)
             if known.run and _is_live(known)
             else None
         )

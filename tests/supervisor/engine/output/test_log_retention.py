@@ -10,6 +10,7 @@ from kt_supervisor.engine.output import log_retention, run_logs
 from kt_supervisor.engine.output.cursor import Cursor
 from kt_supervisor.engine.output.log_retention import Folded
 from kt_supervisor.engine.output.segments import Segments, earlier_bytes
+from kt_supervisor.engine.run import run_records
 
 MEBI = 1 << 20
 FLOOD = """
@@ -107,7 +108,7 @@ def make_run(state: StateLayout, number: int, write: Any, *portions: bytes) -> r
     run = state.run(f"run{number}")
     run.root.mkdir(parents=True)
     owner = {"instance_id": "i", "name": "bot", "number": number}
-    run_logs.owner_file(run).write_text(json.dumps(owner))
+    run_records.owner_file(run).write_text(json.dumps(owner))
     for at, data in enumerate(portions, start=1):
         write(run, "out", at, (number * 100 + at, data))
     return run_logs.KnownRun(number, run)

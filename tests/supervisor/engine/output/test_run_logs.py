@@ -3,6 +3,7 @@ from pathlib import Path
 
 from kt_ledger.layout import RunLayout, StateLayout
 from kt_supervisor.engine.output import run_logs
+from kt_supervisor.engine.run import run_records
 
 
 def test_the_last_lines_come_from_the_last_segments(tmp_path: Path) -> None:
@@ -19,7 +20,7 @@ def test_runs_are_in_the_order_of_their_numbers_whatever_the_clock_said(tmp_path
     for name, number, whose in (("b", 1, "i"), ("a", 2, "i"), ("c", 1, "other")):
         state.run(name).root.mkdir(parents=True)
         owner = {"instance_id": whose, "name": "bot", "number": number}
-        run_logs.owner_file(state.run(name)).write_text(json.dumps(owner))
+        run_records.owner_file(state.run(name)).write_text(json.dumps(owner))
     strangers: set[str] = set()
 
     found = run_logs.numbered(state, "i", strangers=strangers)
