@@ -6,7 +6,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-from kt_client import asking, errors, ignition
+from kt_client import asking, errors, ignition, peer
 from kt_client.errors import EngineAway, KtError
 from kt_client.link import CONNECT_TIMEOUT_S, PORTION_BYTES
 from kt_client.verbs import Verbs
@@ -89,6 +89,7 @@ class AsyncClient(Verbs[Awaitable[dict[str, Any]], AsyncIterator[dict[str, Any]]
                 await asyncio.to_thread(unix_socket.connect, connection, self.files.engine_socket)
             except OSError as error:
                 raise errors.unreachable(error, self.files.engine_socket) from error
+            peer.refuse_stopped(connection)
             connection.setblocking(False)
             loop = asyncio.get_running_loop()
             try:

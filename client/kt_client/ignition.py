@@ -25,6 +25,7 @@ DEADLINE_S = 15.0
 _LOOK_EVERY_S = 0.02
 _AGAIN_AFTER_S = 0.25
 _LAST_LINES = 12
+_ROOM_BYTES = 1 << 20  # an engine's journal, socket and record want less
 
 
 def command(files: StateLayout) -> list[str]:
@@ -219,6 +220,14 @@ def _why(files: StateLayout, child: "subprocess.Popen[bytes] | None", deadline_s
         lines = []
     said = "\n  ".join(lines) or "(nothing)"
     return (
-        f"the engine did not start: got {how}, wanted an answer at {files.engine_socket}; "
+        f"the engine did not start: got {how}, wanted an answer at {files.engine_socket}; {_room(files.root)}"
         f"the last lines of {files.engine_log}:\n  {said}"
     )
+
+
+def _room(root: Path) -> str:
+    """Return a word about a disk that is full: whatever could not be written, its log can hardly say it."""
+    free_bytes = (disk := os.statvfs(root)).f_bavail * disk.f_frsize
+    if free_bytes >= _ROOM_BYTES:
+        return ""
+    return f"the disk of {root} has {free_bytes} bytes free: make room, then `kt engine start`; "

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kt_client import errors, support
+from kt_client import errors, peer, support
 from kt_client.errors import EngineAway
 from kt_client.wire import ANSWER_TIMEOUT_S, SWITCHING, Conversation, Request
 from kt_ledger import unix_socket
@@ -113,14 +113,18 @@ class Link:
 
     def _asked(self, request: Request) -> socket.socket:
         connection = self._connected()
-        connection.settimeout(request.timeout_s)
         try:
+            peer.refuse_stopped(connection)
+            connection.settimeout(request.timeout_s)
             connection.sendall(request.encoded())
         except (BrokenPipeError, ConnectionResetError):
             pass  # an engine that refuses a large body early has an answer waiting: reading it is worth more
         except OSError as error:
             connection.close()
             raise errors.lost(error) from error
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _connected(self) -> socket.socket:

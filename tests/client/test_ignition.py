@@ -1,3 +1,4 @@
+import contextlib
 import fcntl
 import json
 import os
@@ -8,6 +9,7 @@ from typing import Any
 
 import psutil
 import pytest
+from tests import small_disk
 
 from kt_client import ignition
 from kt_client.errors import KtError
@@ -146,3 +148,15 @@ def test_an_agent_starts_no_engine_that_would_end_with_it(kt: Any) -> None:
     assert "from inside of an agent" in inside.err
     assert [] == engines(kt.state)
     assert 0 == elsewhere.code
+
+
+def test_an_engine_that_finds_a_full_disk_is_told_with_the_disk(tmp_path: Path) -> None:
+    with small_disk.mounted(tmp_path / "disk", "256k") as disk:
+        state = disk / "state"
+        ignition.make_state_dir(state)
+        with contextlib.suppress(OSError), (disk / "filler").open("wb", buffering=0) as filler:
+            while True:
+                filler.write(bytes(4096))
+
+        with pytest.raises(KtError, match="has 0 bytes free: make room"):
+            ignition.ensure(StateLayout(state))
