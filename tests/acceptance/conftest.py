@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from kt_cli.demo.provider_log import ProviderCall
 from kt_cli.demo.provider_process import ProviderProcess
-from kt_cli.link import Link
+from kt_cli.failure import Failure
+from kt_cli.link import EngineAway, Link
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 AGENTS = Path(__file__).resolve().parent / "agents"
@@ -53,9 +55,26 @@ class Fleet:
     def json(self, *words: str) -> Any:
         return json.loads(self.run(*words, "--json").stdout)
 
+    @property
+    def link(self) -> Link:
+        return Link(self.state / "engine.sock")
+
     def instance(self, name: str) -> dict[str, Any]:
-        shown: dict[str, Any] = self.json("agent", "show", name)["instance"]
+        """Return what there is to know of an agent; asked without a command, which would cost a fifth of a second."""
+        shown: dict[str, Any] = self.link.ask("GET", f"/v1/agents/{name}")["instance"]
         return shown
+
+    def usage(self, name: str) -> dict[str, Any]:
+        used: dict[str, Any] = self.link.ask("GET", f"/v1/agents/{name}/usage")["usage"]
+        return used
+
+    def engine(self) -> dict[str, Any] | None:
+        """Return the engine's status; None where none answers."""
+        try:
+            status: dict[str, Any] = self.link.ask("GET", "/v1/engine", timeout_s=5)
+        except (EngineAway, Failure):
+            return None
+        return status
 
     def wait_state(self, name: str, *states: str) -> dict[str, Any]:
         return eventually(
@@ -64,7 +83,7 @@ class Fleet:
         )
 
     def exchanges(self, name: str) -> list[dict[str, Any]]:
-        answer = Link(self.state / "engine.sock").ask("GET", f"/v1/agents/{name}/exchanges?limit=100000")
+        answer = self.link.ask("GET", f"/v1/agents/{name}/exchanges?limit=100000")
         found: list[dict[str, Any]] = answer["exchanges"]
         return found
 
@@ -86,6 +105,22 @@ class Fleet:
         os.kill(pid, signal.SIGKILL)
 
 
+def all_answered(provider: ProviderProcess) -> list[ProviderCall]:
+    """Return the provider's calls, once it has noted the end of each: it notes after the last byte has left."""
+
+    def answered() -> list[ProviderCall] | None:
+        calls = provider.calls()
+        return calls if all(call.answered for call in calls) else None
+
+    return eventually(answered, what="the provider has noted how each call ended")
+
+
+@pytest.fixture(name="all_answered")
+def all_answered_fixture() -> Callable[[ProviderProcess], list[ProviderCall]]:
+    """Wait for the provider's last word."""
+    return all_answered
+
+
 @pytest.fixture(name="eventually")
 def eventually_fixture() -> Callable[..., Any]:
     """Wait for something to become true."""
@@ -104,5 +139,6 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
     made = Fleet(tmp_path / "state")
     yield made
     if (made.state / "engine.lock").exists():
-        made.run("engine", "start", check=None)
+        if made.engine() is None:
+            made.run("engine", "start", check=None)
         made.run("engine", "stop", "--all", check=None)

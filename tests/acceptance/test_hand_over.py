@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import re
 import signal
 import sys
 from collections import Counter
@@ -16,7 +17,7 @@ from kt_cli.link import Link
 
 CALLER = str(Path(__file__).parent / "agents" / "many_callers.py")
 CLIENTS = 12
-KILLS = 5
+KILLS = 5 if "KT_CHAOS" in os.environ else 2
 LATE_NS = 500_000_000
 """How long after its sender left a request may reach the provider: it may have been on its way by then."""
 
@@ -26,19 +27,24 @@ def received_at(provider: ProviderProcess) -> dict[str, int]:
     return {facts["model"]: facts["at_ns"] for facts in lines if facts["event"] == "received"}
 
 
+def count(provider: ProviderProcess) -> int:
+    """Return how many calls have reached the provider; while they come, nothing is parsed."""
+    return len(re.findall(rb'"event": "received"', provider.log.read_bytes()))
+
+
 @pytest.mark.chaos
-def test_five_kills_under_traffic_refuse_nobody_and_forward_for_nobody_who_left(
+def test_kills_under_traffic_refuse_nobody_and_forward_for_nobody_who_left(
     fleet: Any, provider: ProviderProcess, eventually: Any, tmp_path: Path
 ) -> None:
     stop, out = tmp_path / "stop", tmp_path / "calls.ndjson"
     fleet.observe("opaque", provider, CALLER, str(CLIENTS), str(stop), str(out))
     for _ in range(KILLS):
-        before, known = fleet.gateway_pid(), len(received_at(provider))
-        eventually(lambda known=known: len(received_at(provider)) > known + CLIENTS, what="traffic")
+        before, known = fleet.gateway_pid(), count(provider)
+        eventually(lambda known=known: count(provider) > known + CLIENTS, what="traffic")
         os.kill(before, signal.SIGKILL)
         eventually(lambda before=before: fleet.gateway_pid() != before, what="the next gateway")
-    known = len(received_at(provider))
-    eventually(lambda: len(received_at(provider)) > known + CLIENTS, what="traffic behind the last kill")
+    known = count(provider)
+    eventually(lambda: count(provider) > known + CLIENTS, what="traffic behind the last kill")
 
     stop.touch()
     ended = fleet.wait_state("opaque", "stopped", "failed")

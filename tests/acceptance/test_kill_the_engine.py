@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 
 from kt_cli.demo.provider_process import ProviderProcess
-from kt_cli.failure import Failure
-from kt_cli.link import EngineAway, Link
 
 AGENTS = Path(__file__).parent / "agents"
 LINES = 20_000
@@ -28,11 +26,8 @@ def alive(pid: int) -> bool:
 
 
 def adopted(fleet: Any) -> bool:
-    try:
-        status = Link(fleet.state / "engine.sock").ask("GET", "/v1/engine", timeout_s=5)
-    except (EngineAway, Failure):
-        return False
-    return bool(status["store"] == "ok" and status["agents"]["running"])
+    status = fleet.engine()
+    return bool(status and status["store"] == "ok" and status["agents"]["running"])
 
 
 @pytest.mark.long
@@ -69,12 +64,7 @@ def test_kills_lose_nothing_and_double_nothing(
             lambda before=before: (pid := fleet.engine_pid()) != before and alive(pid), what="an engine again"
         )
     counted = eventually(
-        lambda: (
-            usage
-            if (usage := fleet.json("agent", "usage", "counting")["usage"])["cumulative_output_tokens"]
-            >= LINES
-            else None
-        ),
+        lambda: usage if (usage := fleet.usage("counting"))["cumulative_output_tokens"] >= LINES else None,
         what="all lines",
     )
     fleet.wait_state("opaque", "stopped", "failed")

@@ -14,7 +14,7 @@ from kt_cli.demo.provider_process import ProviderProcess
 from kt_gateway import failpoints
 
 POINTS = sorted(failpoints.POINTS) if "KT_CHAOS" in os.environ else ["after_open_record", "mid_stream"]
-CALLER = str(Path(__file__).parent / "agents" / "openai_caller.py")
+CALLER = str(Path(__file__).parent / "agents" / "plain_caller.py")
 
 
 @pytest.mark.chaos
@@ -24,7 +24,6 @@ def test_the_gateway_dies_and_every_call_keeps_its_one_row(
 ) -> None:
     hits = 30 if point == "mid_stream" else 5
     fleet.env["KT_FAILPOINT"] = f"{point}:{hits}"
-    fleet.run("engine", "start")
 
     fleet.observe("opaque", provider, CALLER, "--repeat", "6", "plain-json", "stream-not-asked!")
     ended = fleet.wait_state("opaque", "stopped", "failed")

@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from kt_cli.demo.provider_process import ProviderProcess
 
 CALLER = str(Path(__file__).parent / "agents" / "openai_caller.py")
@@ -31,24 +29,27 @@ def outcomes(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-@pytest.mark.parametrize("style", [(), ("--async",)], ids=["sync", "async"])
+STYLES = ("--style", "both")
+"""Blocking and asynchronous in one process: to import the SDK costs more than all calls."""
+
+
 def test_the_sdk_gets_what_it_gets_directly_and_every_call_is_in_the_ledger(
-    fleet: Any, provider: ProviderProcess, tmp_path: Path, style: tuple[str, ...]
+    fleet: Any, provider: ProviderProcess, tmp_path: Path, all_answered: Any
 ) -> None:
     direct, metered = tmp_path / "direct.ndjson", tmp_path / "metered.ndjson"
     environment = {**os.environ, "OPENAI_BASE_URL": f"{provider.url}/v1"}
-    subprocess.run([sys.executable, CALLER, *style, "--out", direct, *CASES], env=environment, check=True)
-    before = len(provider.calls())
+    subprocess.run([sys.executable, CALLER, *STYLES, "--out", direct, *CASES], env=environment, check=True)
+    before = len(all_answered(provider))
 
-    fleet.observe("opaque", provider, CALLER, *style, "--out", str(metered), *CASES)
+    fleet.observe("opaque", provider, CALLER, *STYLES, "--out", str(metered), *CASES)
     ended = fleet.wait_state("opaque", "stopped", "failed")
 
     assert 0 == ended["exit"]["code"]
     assert outcomes(direct) == outcomes(metered)
-    calls = {call.model: call for call in provider.calls()[before:]}
+    calls = {call.model: call for call in all_answered(provider)[before:]}
     rows = {row["model_asked"]: row for row in fleet.exchanges("opaque")}
     assert calls.keys() == rows.keys()
-    assert len(CASES) == len(rows) == len(fleet.exchanges("opaque"))
+    assert 2 * len(CASES) == len(rows) == len(fleet.exchanges("opaque"))
     for model, call in calls.items():
         assert (call.status, "yes", "ended") == (
             rows[model]["status"],

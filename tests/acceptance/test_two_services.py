@@ -12,7 +12,7 @@ import pytest
 
 from kt_cli.demo.provider_process import ProviderProcess
 
-CALLER = str(Path(__file__).parent / "agents" / "openai_caller.py")
+CALLER = str(Path(__file__).parent / "agents" / "plain_caller.py")
 FIRST = ["gateway", "supervisor"] if "KT_CHAOS" in os.environ else ["gateway"]
 """The other order is that of the service which is restarted, below."""
 Service = Callable[..., "subprocess.Popen[bytes]"]
@@ -53,12 +53,7 @@ def test_the_engine_adopts_a_gateway_that_it_did_not_start(
 
     processes = {name: service(*commands[name]) for name in order}
     status = eventually(
-        lambda: (
-            status
-            if (fleet.state / "engine.sock").exists()
-            and (status := fleet.json("engine", "status")).get("gateway")
-            else None
-        ),
+        lambda: status if (status := fleet.engine()) and status.get("gateway") else None,
         what="an engine with a gateway",
     )
     fleet.observe("opaque", provider, CALLER, "plain-json", "stream-not-asked!")
@@ -87,6 +82,6 @@ def test_a_gateway_service_that_is_restarted_is_adopted_again(
 
     assert 0 == ended["exit"]["code"]
     assert supervisor.poll() is None
-    assert again.pid == fleet.json("engine", "status")["gateway"]["pid"]
+    assert again.pid == fleet.engine()["gateway"]["pid"]
     called = {call.model for call in provider.calls()}
     assert called <= {row["model_asked"] for row in fleet.exchanges("opaque")}

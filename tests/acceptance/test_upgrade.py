@@ -93,7 +93,7 @@ def gateway_version(fleet: Any) -> str | None:
 
 
 def all_counted(fleet: Any) -> Any:
-    usage = fleet.json("agent", "usage", "counting")["usage"]
+    usage = fleet.usage("counting")
     return usage if usage["cumulative_output_tokens"] >= LINES else None
 
 

@@ -57,14 +57,13 @@ def test_a_service_takes_over_from_the_engine_that_runs_and_leaves_its_agent_alo
     kt: Any, manager: dict[str, str]
 ) -> None:
     sleeps = [sys.executable, "-c", "import time; time.sleep(600)"]
-    kt("agent", "register", "bot", "--kind", "command", "--", *sleeps)
-    kt("agent", "start", "bot")
-    before = json.loads(kt("engine", "status", "--json").out)
-    run_id = json.loads(kt("agent", "show", "bot", "--json").out)["instance"]["run_id"]
+    kt.client.register("bot", kind="command", command=sleeps)
+    run_id = kt.client.start("bot")["run_id"]
+    before = kt.client.engine_status()
 
     done = kt("engine", "install", env=manager)
     after = json.loads(kt("engine", "status", "--json").out)
-    again = json.loads(kt("agent", "show", "bot", "--json").out)["instance"]
+    again = kt.client.show("bot")["instance"]
 
     assert 0 == done.code, done.err
     [unit] = files(manager)
@@ -77,7 +76,7 @@ def test_a_service_takes_over_from_the_engine_that_runs_and_leaves_its_agent_alo
     gone = kt("engine", "uninstall", env=manager)
     assert 0 == gone.code, gone.err
     assert [] == files(manager)
-    assert "running" == json.loads(kt("agent", "show", "bot", "--json").out)["instance"]["state"]
+    assert "running" == kt.client.show("bot")["instance"]["state"]
 
 
 def test_a_manager_that_is_away_is_told_with_what_is_there(kt: Any, manager: dict[str, str]) -> None:
@@ -108,15 +107,15 @@ def test_a_system_without_a_known_manager_is_exit_5(tmp_path: Path) -> None:
 
 
 def test_a_waiting_engine_serves_once_the_other_has_ended(kt: Any) -> None:
-    kt("engine", "start")
+    kt.client.engine_start()
     command = [sys.executable, "-m", "kt_supervisor.engine", "--service", "--foreground", "--state-dir"]
     waiting = subprocess.Popen([*command, str(kt.state)], stderr=subprocess.DEVNULL, env=kt.environment())
     try:
         kt("engine", "upgrade")
-        pid = json.loads(kt("engine", "status", "--json").out)["pid"]
+        pid = kt.client.engine_status()["pid"]
 
         assert waiting.poll() is None
         assert waiting.pid == pid
     finally:
-        kt("engine", "stop", "--all")
+        kt.end()
         waiting.wait(30)

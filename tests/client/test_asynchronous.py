@@ -11,9 +11,9 @@ from kt_client.errors import EngineAway, EngineLate, EngineLost, NotFound
 TALKS = "import time\nfor n in range(3): print('line', n, flush=True)\ntime.sleep(600)"
 
 
-def test_one_agents_life(client: Client) -> None:
+def test_one_agents_life(shared_client: Client) -> None:
     async def life() -> list[str]:
-        kt = AsyncClient(client.files.root)
+        kt = AsyncClient(shared_client.files.root)
         await kt.register("bot", kind="command", command=[sys.executable, "-u", "-c", TALKS])
         await kt.start("bot")
         seen = []
@@ -31,23 +31,23 @@ def test_one_agents_life(client: Client) -> None:
     assert ["line 0", "line 1", "line 2"] == [text for text in seen if text.startswith("line")]
 
 
-def test_it_starts_an_engine_where_a_stream_is_asked_for(client: Client) -> None:
-    client.register("bot", kind="mock")
-    client.engine_stop()
+def test_it_starts_an_engine_where_a_stream_is_asked_for(shared_client: Client) -> None:
+    shared_client.register("bot", kind="mock")
+    shared_client.engine_stop()
 
     async def lines() -> list[Any]:
-        return [line async for line in AsyncClient(client.files.root).logs("bot")]
+        return [line async for line in AsyncClient(shared_client.files.root).logs("bot")]
 
     assert [] == asyncio.run(lines())
-    assert client.engine_status()["running"]
+    assert shared_client.engine_status()["running"]
 
 
-def test_a_follower_that_gives_up_leaves_nothing_open(client: Client) -> None:
-    client.register("bot", kind="command", command=[sys.executable, "-u", "-c", TALKS])
-    client.start("bot")
+def test_a_follower_that_gives_up_leaves_nothing_open(shared_client: Client) -> None:
+    shared_client.register("bot", kind="command", command=[sys.executable, "-u", "-c", TALKS])
+    shared_client.start("bot")
 
     async def give_up() -> int:
-        kt = AsyncClient(client.files.root)
+        kt = AsyncClient(shared_client.files.root)
 
         async def follow() -> None:
             async for _ in kt.logs("bot", follow=True):

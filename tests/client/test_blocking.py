@@ -13,45 +13,45 @@ from kt_client.errors import EngineAway, KtError, NotFound, WrongState, WrongUse
 TALKS = "import time\nfor n in range(3): print('line', n, flush=True)\ntime.sleep(600)"
 
 
-def test_one_agents_life_and_its_refusals(client: Client) -> None:
+def test_one_agents_life_and_its_refusals(shared_client: Client) -> None:
     with pytest.raises(KtError) as invalid:
-        client.register("bot", manifest=client.files.root.parent)
-    client.register("bot", kind="command", command=[sys.executable, "-u", "-c", TALKS])
-    started = client.start("bot")
+        shared_client.register("bot", manifest=shared_client.files.root.parent)
+    shared_client.register("bot", kind="command", command=[sys.executable, "-u", "-c", TALKS])
+    started = shared_client.start("bot")
     with pytest.raises(WrongState):
-        client.start("bot")
+        shared_client.start("bot")
     with pytest.raises(NotFound):
-        client.show("nobody")
+        shared_client.show("nobody")
     with pytest.raises(WrongUse):
-        client.config_set("bot", "no.such.key", "1")
-    client.config_set("bot", "model", "small & quick=1")
-    model = client.config_get("bot", "model")["entries"][0]["value"]
-    client.config_unset("bot", "model")
+        shared_client.config_set("bot", "no.such.key", "1")
+    shared_client.config_set("bot", "model", "small & quick=1")
+    model = shared_client.config_get("bot", "model")["entries"][0]["value"]
+    shared_client.config_unset("bot", "model")
     texts = []
-    for line in client.logs("bot", follow=True):
+    for line in shared_client.logs("bot", follow=True):
         texts.append(line["text"])
         if line["text"] == "line 2":
             break
-    stopped = client.stop("bot", timeout_s=5)
+    stopped = shared_client.stop("bot", timeout_s=5)
 
     assert 3 == invalid.value.exit_code
     assert "small & quick=1" == model
     assert ["line 0", "line 1", "line 2"] == [text for text in texts if text.startswith("line")]
     assert ("running", "stopped") == (started["state"], stopped["state"])
-    assert ["bot"] == [entry["name"] for entry in client.list()["instances"]]
-    assert 0 == client.usage("bot")["usage"]["cumulative_input_tokens"]
-    assert [] == client.calls("bot")["exchanges"]
-    assert client.remove("bot", delete=True)["removed"]
+    assert ["bot"] == [entry["name"] for entry in shared_client.list()["instances"]]
+    assert 0 == shared_client.usage("bot")["usage"]["cumulative_input_tokens"]
+    assert [] == shared_client.calls("bot")["exchanges"]
+    assert shared_client.remove("bot", delete=True)["removed"]
 
 
-def test_a_manifest_is_judged_by_the_engine(client: Client, tmp_path: Path) -> None:
+def test_a_manifest_is_judged_by_the_engine(shared_client: Client, tmp_path: Path) -> None:
     (tmp_path / "adapter.toml").write_text('contract_version = "1.0.0"\n')
 
     with pytest.raises(KtError, match=r"missing \[adapter\]") as caught:
-        client.register("bot", manifest=tmp_path)
+        shared_client.register("bot", manifest=tmp_path)
 
     assert (1, "manifest_invalid") == (caught.value.exit_code, caught.value.code)
-    assert [] == client.list()["instances"]
+    assert [] == shared_client.list()["instances"]
 
 
 def test_reading_an_unused_place_makes_nothing(client: Client) -> None:
@@ -73,8 +73,8 @@ def test_a_client_that_may_not_start_an_engine_says_that_there_is_none(tmp_path:
     assert not (tmp_path / "state").exists()
 
 
-def test_the_engine_that_it_starts_is_nobodys_child(client: Client) -> None:
-    pid = client.engine_start()["pid"]
+def test_the_engine_that_it_starts_is_nobodys_child(shared_client: Client) -> None:
+    pid = shared_client.engine_start()["pid"]
 
     parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
@@ -83,7 +83,9 @@ def test_the_engine_that_it_starts_is_nobodys_child(client: Client) -> None:
     assert str(pid) not in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
 
 
-def test_clients_of_two_places_live_side_by_side_in_many_threads(client: Client, tmp_path: Path) -> None:
+def test_clients_of_two_places_live_side_by_side_in_many_threads(
+    shared_client: Client, tmp_path: Path
+) -> None:
     other = Client(tmp_path / "other")
     failures: list[BaseException] = []
 
@@ -97,13 +99,13 @@ def test_clients_of_two_places_live_side_by_side_in_many_threads(client: Client,
     threads = [
         threading.Thread(target=work, args=(one, f"{place}{n}"))
         for n in range(4)
-        for place, one in (("a", client), ("b", other))
+        for place, one in (("a", shared_client), ("b", other))
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
-    names = [sorted(entry["name"][0] for entry in one.list()["instances"]) for one in (client, other)]
+    names = [sorted(entry["name"][0] for entry in one.list()["instances"]) for one in (shared_client, other)]
     other.engine_stop(everything=True)
 
     assert [] == failures
@@ -136,17 +138,17 @@ def test_it_tells_which_version_answered(script: Any, kt: Any) -> None:
     assert ["9.9"] == seen
 
 
-def test_logs_are_read_from_their_end_by_stream_and_on_from_a_position(client: Client) -> None:
+def test_logs_are_read_from_their_end_by_stream_and_on_from_a_position(shared_client: Client) -> None:
     code = "import sys\nfor n in range(5): print(n, flush=True); print(-n, file=sys.stderr, flush=True)"
-    client.register(
+    shared_client.register(
         "said", kind="command", command=[sys.executable, "-c", f"{code}\nimport time; time.sleep(1)"]
     )
-    client.start("said")
-    list(client.logs("said", follow=True))
+    shared_client.start("said")
+    list(shared_client.logs("said", follow=True))
 
-    out = list(client.logs("said", streams=("out",)))
-    last = [line["text"] for line in client.logs("said", streams=("err",), tail=2)]
-    rest = [line["text"] for line in client.logs("said", streams=("out",), after=out[2]["position"])]
+    out = list(shared_client.logs("said", streams=("out",)))
+    last = [line["text"] for line in shared_client.logs("said", streams=("err",), tail=2)]
+    rest = [line["text"] for line in shared_client.logs("said", streams=("out",), after=out[2]["position"])]
 
     assert (["0", "1", "2", "3", "4"], ["-3", "-4"], ["3", "4"]) == (
         [line["text"] for line in out],
@@ -155,13 +157,13 @@ def test_logs_are_read_from_their_end_by_stream_and_on_from_a_position(client: C
     )
 
 
-def test_memory_is_attached_shown_and_detached(client: Client) -> None:
-    client.register("thinks", kind="command", command=["true"])
+def test_memory_is_attached_shown_and_detached(shared_client: Client) -> None:
+    shared_client.register("thinks", kind="command", command=["true"])
 
-    attached = client.memory_attach("thinks", "filesystem")
-    shown = client.memory_show("thinks")
-    client.memory_detach("thinks")
+    attached = shared_client.memory_attach("thinks", "filesystem")
+    shown = shared_client.memory_show("thinks")
+    shared_client.memory_detach("thinks")
 
     assert "managed_dir_byte_durable" == attached["guarantee"]
     assert attached["dir"] == shown["dir"]
-    assert client.memory_show("thinks").get("kind") is None
+    assert shared_client.memory_show("thinks").get("kind") is None

@@ -4,14 +4,19 @@ import json
 import os
 import subprocess
 import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 from tests import small_disk
+from tests.cli.conftest import Kt
+from tests.house import until
 
 from kt_client import ignition
+from kt_client.blocking import Client
 from kt_client.errors import KtError
 from kt_client.link import Link
 from kt_ledger.layout import StateLayout
@@ -49,38 +54,48 @@ def test_many_commands_at_once_start_one_engine(kt: Any) -> None:
     assert [answers[0]["pid"]] == engines(kt.state)
 
 
-def test_an_engine_outlives_its_command_in_a_session_of_its_own(kt: Any) -> None:
-    pid = json.loads(kt("engine", "start", "--json").out)["pid"]
+@dataclass(frozen=True)
+class Begun:
+    """A place in which a command has started an engine, and what two commands had said by then."""
 
-    assert os.getsid(pid) != os.getsid(0)
-    assert {"running": True, "pid": pid}.items() <= json.loads(kt("engine", "status", "--json").out).items()
-
-
-def test_the_state_directory_is_for_its_owner_only(kt: Any) -> None:
-    kt("engine", "start")
-
-    assert 0o700 == kt.state.stat().st_mode & 0o777
-    assert 0o600 == (kt.state / "engine.log").stat().st_mode & 0o777
+    kt: Kt
+    unused: dict[str, Any]
+    pid: int
 
 
-def test_a_stopped_engine_is_started_again_by_the_next_verb(kt: Any) -> None:
-    kt("engine", "start")
-    kt("engine", "stop")
-    assert [] == engines(kt.state)
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Begun]:
+    kt = Kt(tmp_path_factory.mktemp("begun") / "state")
+    unused = json.loads(kt("agent", "list", "--json").out)
+    yield Begun(kt, unused, json.loads(kt("engine", "start", "--json").out)["pid"])
+    kt.end()
 
-    done = kt("agent", "list")
+
+def test_an_engine_outlives_its_command_in_a_session_of_its_own(begun: Begun) -> None:
+    assert os.getsid(begun.pid) != os.getsid(0)
+    assert {"running": True, "pid": begun.pid}.items() <= begun.kt.client.engine_status().items()
+
+
+def test_the_state_directory_is_for_its_owner_only(begun: Begun) -> None:
+    assert 0o700 == begun.kt.state.stat().st_mode & 0o777
+    assert 0o600 == (begun.kt.state / "engine.log").stat().st_mode & 0o777
+
+
+def test_the_document_of_an_empty_fleet_is_the_engines_own(begun: Begun) -> None:
+    used = json.loads(begun.kt("agent", "list", "--json").out)
+
+    assert begun.unused["totals"].items() <= used["totals"].items()
+
+
+def test_a_stopped_engine_is_started_again_by_the_next_verb(shared_kt: Kt) -> None:
+    shared_kt.client.engine_start()
+    shared_kt("engine", "stop")
+    assert [] == engines(shared_kt.state)
+
+    done = shared_kt("agent", "list")
 
     assert (done.code, done.out) == (0, "No agents yet.\n")
-    assert 1 == len(engines(kt.state))
-
-
-def test_the_document_of_an_empty_fleet_is_the_engines_own(kt: Any) -> None:
-    unused = json.loads(kt("agent", "list", "--json").out)
-    kt("engine", "start")
-
-    used = json.loads(kt("agent", "list", "--json").out)
-
-    assert unused["totals"].items() <= used["totals"].items()
+    assert 1 == len(engines(shared_kt.state))
 
 
 def test_an_engine_that_does_not_start_tells_why(tmp_path: Path) -> None:
@@ -102,10 +117,8 @@ def test_where_an_engine_that_ends_still_has_the_lock_another_one_is_started(kt:
     fcntl.flock(ending, fcntl.LOCK_EX)
 
     def end_once_one_has_lost() -> None:
-        while (
-            not layout.engine_log.exists() or "an engine already serves" not in layout.engine_log.read_text()
-        ):
-            pass
+        log = layout.engine_log
+        until(lambda: log.exists() and "an engine already serves" in log.read_text(), "one has lost")
         os.close(ending)
 
     ends = threading.Thread(target=end_once_one_has_lost)
@@ -124,15 +137,14 @@ def test_a_state_directory_that_cannot_be_made_is_said_so(tmp_path: Path) -> Non
         ignition.ensure(StateLayout(tmp_path / "file" / "state"))
 
 
-def test_a_very_long_state_directory_works(kt: Any, tmp_path: Path) -> None:
-    deep = tmp_path / ("d" * 120) / ("e" * 120) / "state"
-    here = {"KTESIO_STATE_DIR": str(deep)}
+def test_a_very_long_state_directory_works(tmp_path: Path) -> None:
+    client = Client(tmp_path / ("d" * 120) / ("e" * 120) / "state")
 
-    done = kt("engine", "start", env=here)
+    client.engine_start()
 
-    assert 0 == done.code, done.err
-    assert Link(deep / "engine.sock").answers()
-    assert 0 == kt("engine", "stop", "--all", env=here).code
+    assert Link(client.files.engine_socket).answers()
+    client.engine_stop(everything=True)
+    assert not client.engine_status()["running"]
 
 
 def test_an_agent_starts_no_engine_that_would_end_with_it(kt: Any) -> None:

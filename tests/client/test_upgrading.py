@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.house import until
 
 from kt_client import upgrading
 from kt_client.blocking import Client
@@ -32,37 +33,39 @@ def test_the_same_version_is_no_news() -> None:
     assert upgrading.hint(VERSION) is None
 
 
-def test_where_none_runs_an_upgrade_is_a_start(client: Client) -> None:
-    told = client.engine_upgrade()
+def test_where_none_runs_an_upgrade_is_a_start(shared_client: Client) -> None:
+    if shared_client.engine_status()["running"]:
+        shared_client.engine_stop()
+
+    told = shared_client.engine_upgrade()
 
     assert told["replaced"] is None
-    assert client.engine_status()["pid"] == told["engine"]["pid"]
+    assert shared_client.engine_status()["pid"] == told["engine"]["pid"]
 
 
-def test_an_upgrade_keeps_runs_and_lets_a_start_under_way_finish(client: Client) -> None:
+def test_an_upgrade_keeps_runs_and_lets_a_start_under_way_finish(shared_client: Client) -> None:
     for name in ("old", "new"):
-        client.register(name, kind="command", command=[sys.executable, "-c", SLEEPS])
-    run_id = client.start("old")["run_id"]
+        shared_client.register(name, kind="command", command=[sys.executable, "-c", SLEEPS])
+    run_id = shared_client.start("old")["run_id"]
     answers: list[Any] = []
-    starting = threading.Thread(target=lambda: answers.append(client.start("new")))
+    starting = threading.Thread(target=lambda: answers.append(shared_client.start("new")))
     starting.start()
-    while client.show("new")["instance"]["state"] == "registered":
-        pass
+    until(lambda: shared_client.show("new")["instance"]["state"] != "registered", "the start is under way")
 
-    told = client.engine_upgrade()
+    told = shared_client.engine_upgrade()
     starting.join(60)
 
     assert told["replaced"]["pid"] != told["engine"]["pid"]
     assert ["running"] == [answer["state"] for answer in answers]
-    entries = {entry["name"]: entry for entry in client.list()["instances"]}
+    entries = {entry["name"]: entry for entry in shared_client.list()["instances"]}
     assert run_id == entries["old"]["run_id"]
     assert answers[0]["run_id"] == entries["new"]["run_id"]
     assert {"running"} == {entry["state"] for entry in entries.values()}
-    assert not client.files.engine_stopped.exists()
+    assert not shared_client.files.engine_stopped.exists()
 
 
-def test_callers_who_ask_during_an_upgrade_are_all_answered(client: Client) -> None:
-    client.register("bot", kind="mock")
+def test_callers_who_ask_during_an_upgrade_are_all_answered(shared_client: Client) -> None:
+    shared_client.register("bot", kind="mock")
     failures: list[Exception] = []
     over = threading.Event()
     asked = [0]
@@ -70,16 +73,17 @@ def test_callers_who_ask_during_an_upgrade_are_all_answered(client: Client) -> N
     def ask() -> None:
         while not over.is_set():
             try:
-                client.list()
+                shared_client.list()
                 asked[0] += 1
             except KtError as error:
                 failures.append(error)
+            over.wait(0.005)  # leaves some of the machine to those that are asked
 
     threads = [threading.Thread(target=ask) for _ in range(2)]
     for thread in threads:
         thread.start()
     try:
-        client.engine_upgrade()
+        shared_client.engine_upgrade()
     finally:
         over.set()
         for thread in threads:
@@ -172,8 +176,7 @@ def test_a_long_order_keeps_its_engine_and_everybody_else_is_served_meanwhile(cl
     answers: list[Any] = []
     stopping = threading.Thread(target=lambda: answers.append(client.stop("bot", timeout_s=3)))
     stopping.start()
-    while client.show("bot")["instance"]["state"] != "stopping":
-        pass
+    until(lambda: client.show("bot")["instance"]["state"] == "stopping", "the stop is under way")
     upgrading_ = threading.Thread(target=lambda: answers.append(client.engine_upgrade()))
     upgrading_.start()
 

@@ -23,12 +23,12 @@ def test_text_is_quoted_for_a_path(text: str, expected: str) -> None:
     assert expected == verbs.quoted(text)
 
 
-def test_a_name_that_would_lead_elsewhere_is_refused_by_the_engine(client: Client) -> None:
+def test_a_name_that_would_lead_elsewhere_is_refused_by_the_engine(shared_client: Client) -> None:
     from kt_client.errors import WrongUse
 
-    client.engine_start()
+    shared_client.engine_start()
 
     with pytest.raises(WrongUse):
-        client.show("../engine")
+        shared_client.show("../engine")
     with pytest.raises(WrongUse):
-        client.show("")
+        shared_client.show("")

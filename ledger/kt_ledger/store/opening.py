@@ -8,6 +8,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 from sqlalchemy.pool import StaticPool
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from kt_ledger.store import SchemaNewer, StoreUnavailable, schema
 
@@ -116,8 +117,10 @@ def _prepare(connection: sa.Connection, path: Path, *, fresh: bool) -> None:
     if not fresh:
         path.chmod(0o600)  # a restored backup may have brought the umask's mode
     _configure(driver, path)
-    if version != schema.HEAD:
-        _migrate(connection)
+    if version is None:
+        _fill(connection)
+    elif version != schema.HEAD:
+        migrate(connection)
 
 
 def _version(driver: sqlite3.Connection, path: Path) -> str | None:
@@ -150,7 +153,19 @@ def _configure(driver: sqlite3.Connection, path: Path) -> None:
         driver.execute(f"PRAGMA {setting}")
 
 
-def _migrate(connection: sa.Connection) -> None:
+def _fill(connection: sa.Connection) -> None:
+    """Make the tables of HEAD at once, in one transaction: what all migrations make of an empty file, and sooner."""
+    with connection.begin():
+        for table in (*schema.metadata.sorted_tables, schema.revision_mark):
+            connection.execute(CreateTable(table))
+            # A set has no order, and of two indexes that serve equally SQLite takes one by the order of their making.
+            for index in sorted(table.indexes, key=lambda index: str(index.name)):
+                connection.execute(CreateIndex(index))
+        connection.execute(sa.insert(schema.revision_mark).values(version_num=schema.HEAD))
+        _sign(connection)
+
+
+def migrate(connection: sa.Connection) -> None:
     """Bring the file to HEAD in one transaction; Alembic is imported only when there is something to do."""
     from alembic.config import Config
     from alembic.runtime.environment import EnvironmentContext
@@ -168,4 +183,8 @@ def _migrate(connection: sa.Connection) -> None:
             environment.configure(connection=connection, target_metadata=schema.metadata)
             with environment.begin_transaction():
                 environment.run_migrations()
-        connection.exec_driver_sql(f"PRAGMA application_id={schema.APPLICATION_ID}")
+        _sign(connection)
+
+
+def _sign(connection: sa.Connection) -> None:
+    connection.exec_driver_sql(f"PRAGMA application_id={schema.APPLICATION_ID}")

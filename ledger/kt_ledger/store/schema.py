@@ -1,4 +1,4 @@
-"""The ledger's tables, as SQLAlchemy Core says them; `migrations/` is how a file gets there.
+"""The ledger's tables, as SQLAlchemy Core says them: a new file gets them at once, an old one by `migrations/`.
 
 Instances are interned as `accounts` and (instance, Run, source) as `scopes`, so that an event row names its scope by
 one integer and the index that makes counting idempotent stays small. Accounts are no foreign keys into `instances`:
@@ -35,6 +35,13 @@ LASTING = "kind != 'usage_update'"
 """The events that say what nothing else says: usage is summed up in the roll-ups anyway."""
 
 metadata = sa.MetaData()
+
+revision_mark = sa.Table(
+    "alembic_version",  # Alembic's own table, as it makes it; apart, since it is no part of what it compares
+    sa.MetaData(),
+    sa.Column("version_num", sa.String(32), nullable=False),
+    sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
 
 instances = sa.Table(
     "instances",

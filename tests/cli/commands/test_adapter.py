@@ -17,7 +17,10 @@ source = "nobody"
 """
 
 
-def test_all_faults_are_told_and_the_first_is_the_one_of_a_registration(kt: Any, tmp_path: Path) -> None:
+def test_all_faults_are_told_and_the_first_is_the_one_of_a_registration(
+    shared_kt: Any, tmp_path: Path
+) -> None:
+    kt = shared_kt
     (tmp_path / "adapter.toml").write_text(FAULTY)
 
     done = kt("adapter", "validate", str(tmp_path))

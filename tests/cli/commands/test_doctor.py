@@ -13,7 +13,7 @@ def test_without_an_engine_it_looks_by_itself_and_starts_none(kt: Any) -> None:
 
 
 def test_something_bad_is_exit_1_and_names_the_remedy(kt: Any) -> None:
-    kt("engine", "start")
+    kt.client.engine_start()
     (kt.state / "secrets.toml").touch()
     (kt.state / "secrets.toml").chmod(0o644)
 

@@ -2,8 +2,9 @@ import json
 from typing import Any
 
 
-def test_memory_is_attached_shown_and_detached_by_the_command(kt: Any) -> None:
-    kt("agent", "register", "bot", "--kind", "command", "--", "sleep", "600")
+def test_memory_is_attached_shown_and_detached_by_the_command(shared_kt: Any) -> None:
+    kt = shared_kt
+    kt.client.register("bot", kind="command", command=["sleep", "600"])
 
     attached = kt("agent", "memory", "attach", "bot", "--kind", "filesystem")
     shown = kt("agent", "memory", "show", "bot")

@@ -20,6 +20,7 @@ READS = (
     "import sys\nprint('up', flush=True)\nfor line in sys.stdin:\n    print('got', repr(line), flush=True)\n"
 )
 DEADLINE_S = 30.0
+KILLS = 2
 
 
 class Terminal:
@@ -58,9 +59,9 @@ class Terminal:
 def bot(shared_kt: Any) -> Iterator[Any]:
     """A running agent that answers what it reads."""
     kt = shared_kt
-    words = ("--kind", "command", "--interactive", "--", sys.executable, "-u", "-c", READS)
-    kt("agent", "register", "bot", *words)
-    kt("agent", "start", "bot")
+    command = [sys.executable, "-u", "-c", READS]
+    kt.client.register("bot", kind="command", command=command, interactive=True)
+    kt.client.start("bot")
     yield kt
 
 
@@ -144,7 +145,7 @@ def test_without_a_terminal_attach_is_a_filter_that_ends_with_its_reader_or_the_
     filtering.stdin.write(b"a\nno end")
     filtering.stdin.close()
     answers = [filtering.stdout.readline() for _ in range(2)]
-    bot("agent", "stop", "bot", "--timeout", "1")
+    bot.client.stop("bot", timeout_s=1)
 
     assert [b"got 'a\\n'\n", b"got 'no end\\n'\n"] == answers
     assert (0, True) == (filtering.wait(DEADLINE_S), b"its state is stopped" in filtering.stderr.read())
@@ -157,8 +158,8 @@ def test_without_a_terminal_attach_is_a_filter_that_ends_with_its_reader_or_the_
 def test_attach_shows_no_control_sequence_but_colours(shared_kt: Any) -> None:
     kt = shared_kt
     code = "import time\nprint('\\x1b[31mred\\x1b[2J\\x1b]0;title\\x07|\\rover', flush=True)\ntime.sleep(600)"
-    kt("agent", "register", "art", "--kind", "command", "--", sys.executable, "-u", "-c", code)
-    kt("agent", "start", "art")
+    kt.client.register("art", kind="command", command=[sys.executable, "-u", "-c", code])
+    kt.client.start("art")
     terminal = Terminal(kt.command("agent", "attach", "art"), kt.environment(TERM="xterm"))
 
     seen = terminal.wait_for(b"over")
@@ -206,17 +207,16 @@ def test_a_follower_goes_on_when_its_engine_is_killed_and_ends_with_its_agent(bo
     )
     assert following.stdout is not None and following.stderr is not None
     lines = [following.stdout.readline()]
-    for number in range(3):
-        bot("agent", "send", "bot", str(number))
+    for number in range(KILLS):
+        bot.client.send("bot", str(number))
         lines.append(following.stdout.readline())
-        pid = int(bot("engine", "status", "--json").out.partition('"pid": ')[2].partition(",")[0])
-        os.kill(pid, signal.SIGKILL)
+        os.kill(bot.client.engine_status()["pid"], signal.SIGKILL)
         assert 0 == bot("agent", "show", "bot").code  # it is back
 
-    bot("agent", "stop", "bot", "--timeout", "1")
+    bot.client.stop("bot", timeout_s=1)
 
     rest, err = following.communicate(timeout=DEADLINE_S)
-    assert ["up", *(f"got '{number}\\n'" for number in range(3))] == [
+    assert ["up", *(f"got '{number}\\n'" for number in range(KILLS))] == [
         line.decode().partition("] ")[2].strip() for line in lines
     ]
     assert (b"", 0, True) == (rest, following.returncode, b"no longer runs" in err)
@@ -266,9 +266,7 @@ def test_a_key_that_cannot_leave_is_refused(kt: Any, key: str) -> None:
 def test_an_attachment_whose_engine_is_killed_says_so_and_leaves_the_agent(bot: Any, screen: Any) -> None:
     terminal = screen("agent", "attach", "bot")
     terminal.wait_for(b"up\r\n")
-    pid = int(bot("engine", "status", "--json").out.partition('"pid": ')[2].partition(",")[0])
-
-    os.kill(pid, signal.SIGKILL)
+    os.kill(bot.client.engine_status()["pid"], signal.SIGKILL)
 
     assert 1 == terminal.end()
     assert b"attach again" in terminal.seen

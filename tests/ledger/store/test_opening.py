@@ -255,8 +255,10 @@ def test_a_copy_taken_after_closing_is_a_whole_ledger(path: Path, tmp_path: Path
     again.close()
 
 
-def test_opening_an_up_to_date_ledger_imports_no_migration_tool(path: Path) -> None:
-    opened(path).close()
+@pytest.mark.parametrize("known", [True, False], ids=["up to date", "new"])
+def test_where_nothing_is_old_no_migration_tool_is_imported(path: Path, known: bool) -> None:
+    if known:
+        opened(path).close()
     code = (
         "import sys; from pathlib import Path; from kt_ledger.clock import ManualClock\n"
         "from kt_ledger.store.sqlite import open_store\n"

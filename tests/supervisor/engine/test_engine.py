@@ -55,6 +55,15 @@ def test_a_killed_engine_is_brought_back_and_takes_its_agent_over(house: Any) ->
     assert "stopped" == house.stop("bot")["state"]
 
 
+def test_an_engine_starts_without_what_judges_manifests(house: Any) -> None:
+    house.ask("POST", "/v1/agents", {"name": "bot", "adapter": MOCK})
+
+    loaded = Path(f"/proc/{house.engine_pid()}/maps").read_text()
+
+    assert "_sqlite3" in loaded
+    assert "pydantic_core" not in loaded
+
+
 def test_an_engine_that_a_keeper_brought_back_outlives_that_keeper(house: Any) -> None:
     house.register("first", SLEEPS)
     house.register("second", SLEEPS)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kt_manifest.contract import kinds, manifest
+from kt_manifest.contract import kinds
 from kt_supervisor.engine.control import requests
 
 
@@ -20,6 +20,9 @@ def snapshot(body: Mapping[str, Any]) -> str:
         path = Path(requests.text(body, "manifest"))
         if not path.is_absolute():
             raise requests.unusable(f"got the manifest {str(path)!r}, wanted an absolute path")
+        # Imported here: what judges a file (pydantic) is a tenth of an engine's start, and few engines ever need it.
+        from kt_manifest.contract import manifest
+
         return manifest.load(path).to_json()
     kind = requests.text(body, "kind")
     if kind != kinds.COMMAND:
