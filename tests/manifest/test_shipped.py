@@ -25,8 +25,19 @@ def test_a_shipped_adapter_is_accepted_and_named_after_its_folder(path: Path) ->
 
     assert path.parent.name == adapter.kind
     assert adapter == Adapter.from_json(adapter.to_json())
-    assert (adapter.metering_source == "engine-observed") <= adapter.maps("metering.base_url")
+    assert not adapter.goes_unseen()
     assert f"`{path.parent.name}`" in (ROOT / "adapters" / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.parent.name)
+def test_an_adapter_of_somebody_elses_agent_says_what_was_tried(path: Path) -> None:
+    if path.parent.name in ("openai-compatible", "self-reporting"):
+        return  # to begin from: what they run is not there
+    page = (path.parent / "README.md").read_text(encoding="utf-8")
+
+    assert [] == [
+        word for word in ("base URL", "updates", "isolation", "exit codes", "The tests") if word not in page
+    ]
 
 
 def test_the_page_that_the_error_message_points_to_is_there() -> None:
@@ -56,6 +67,7 @@ def test_the_page_tells_the_order_of_judgement() -> None:
         "[interaction]",
         "[config.<key>]",
         "[kt]",
+        "[kt.config]",
         "major",
     ]
 

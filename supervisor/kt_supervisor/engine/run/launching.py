@@ -204,7 +204,7 @@ def program(
     declared = plan.adapter.ready
     ready = None if declared is None else readiness.probe(declared, env, plan.home)
     shown = render.RenderedFile(EFFECTIVE, _effective(plan.entries))
-    render.write_files(plan.home, (*launch.files, shown))
+    render.write_files(plan.home, (*launch.files, shown), launch.merges)
     if files is not None:
         run_environment.store(files, row.id, plan.base_environment, secret_names=plan.secret_names)
     return Program(
