@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
+from kt_manifest.contract import kt_schema
 from kt_manifest.contract.kt_schema import KtSection, ReadySection, SendSection, Strict
 
 Loc = tuple[str | int, ...]
@@ -109,6 +110,11 @@ _TABLES: tuple[tuple[tuple[str, ...], type[Strict]], ...] = (
     (("kt",), KtSection),
     (("kt", "ready"), ReadySection),
     (("kt", "send"), SendSection),
+    (("kt", "substitution"), kt_schema.SubstitutionSection),
+    (("kt", "isolation"), kt_schema.IsolationSection),
+    (("kt", "updates"), kt_schema.UpdatesSection),
+    (("kt", "updates", "config"), kt_schema.ConfigSwitchSection),
+    (("kt", "version"), kt_schema.VersionSection),
 )
 
 
@@ -150,7 +156,12 @@ def _misfit(detail: Any) -> Misfit:
     if detail["type"] == "literal_error":
         words = str(detail["ctx"]["expected"])
         return Misfit("word" if isinstance(detail["input"], str) else "type", loc, detail["input"], words)
-    wanted = {"string_type": "a string", "list_type": "an array of strings", "dict_type": "a table"}
+    wanted = {
+        "string_type": "a string",
+        "list_type": "an array of strings",
+        "dict_type": "a table",
+        "bool_type": "true or false",
+    }
     return Misfit("type", loc, detail["input"], wanted.get(detail["type"], _otherwise(detail["type"])))
 
 

@@ -64,6 +64,31 @@ def write_files(home: Path, files: Sequence[RenderedFile]) -> None:
         ) from error
 
 
+def make_folders(home: Path, folders: Sequence[str]) -> None:
+    """Make folders inside the Agent Home where they are missing, 0700 each; what is in them is never looked at.
+
+    Raises:
+        RenderRefused: an unsafe path, something other than a folder in the way (a symbolic link included), no
+            permission, no space. Folders before it in the sequence have been made.
+    """
+    if not folders:
+        return
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    for path in folders:
+        if fault := native_path.fault(path):
+            raise RenderRefused(path, got=fault)
+        place = RenderedFile(path, content="a folder")
+        try:
+            root = os.open(home, flags)
+            try:
+                with _folder(root, list(native_path.segments(path)), place):
+                    pass
+            finally:
+                os.close(root)
+        except OSError as error:
+            raise RenderRefused(path, got=error.strerror or str(error)) from error
+
+
 def _write(root: int, file: RenderedFile) -> None:
     if fault := native_path.fault(file.path):
         raise RenderRefused(file.path, got=fault)

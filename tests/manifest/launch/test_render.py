@@ -128,9 +128,10 @@ def test_later_wins_from_the_caller_to_the_engine() -> None:
         "E": "base",
     }
     assert launch.notices == (
+        "A of the adapter's environment is replaced: model sets it",
+        "A of the caller's environment is replaced: model sets it",
         "agent.D is not delivered: metering.base_url sets D",
         "D of the caller's environment is replaced: metering.base_url sets it",
-        "A of the caller's environment is replaced: model sets it",
     )
 
 
