@@ -64,6 +64,29 @@ def write_files(home: Path, files: Sequence[RenderedFile]) -> None:
         ) from error
 
 
+def read_file(home: Path, path: str) -> bytes | None:
+    """Return what is in a file inside the Agent Home; None where there is none that could be read without a link."""
+    if native_path.fault(path):
+        return None
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    *names, name = native_path.segments(path)
+    opened: list[int] = []
+    try:
+        opened.append(os.open(home, flags | os.O_DIRECTORY))
+        for folder in names:
+            opened.append(os.open(folder, flags | os.O_DIRECTORY, dir_fd=opened[-1]))
+        opened.append(os.open(name, flags, dir_fd=opened[-1]))
+        if not stat.S_ISREG(os.fstat(opened[-1]).st_mode):
+            return None
+        with os.fdopen(os.dup(opened[-1]), "rb") as file:
+            return file.read()
+    except OSError:
+        return None
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+
+
 def make_folders(home: Path, folders: Sequence[str]) -> None:
     """Make folders inside the Agent Home where they are missing, 0700 each; what is in them is never looked at.
 

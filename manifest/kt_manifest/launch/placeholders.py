@@ -13,8 +13,6 @@ SYNTAXES = ("{env:VAR}", "${VAR}", "${VAR:-text}", "$VAR", "%VAR%")
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _PATTERNS = {
-    # OpenCode takes everything up to the brace for a name, so that "{env: A}" is a variable " A", which nobody has.
-    "{env:VAR}": re.compile(r"\{env:([^}]+)\}"),
     "${VAR}": re.compile(r"\$\{(" + _NAME + r")\}"),
     "${VAR:-text}": re.compile(r"\$\{(" + _NAME + r"):?-\}"),
     "$VAR": re.compile(r"\$(" + _NAME + r")"),
@@ -37,7 +35,26 @@ def names(text: str, syntaxes: Iterable[str]) -> list[str]:
 def names_in_reading(reading: str, syntaxes: Iterable[str]) -> Iterator[str]:
     """Give the variables that are named in a text as it stands."""
     for syntax in syntaxes:
-        yield from (match.group(1) for match in _PATTERNS[syntax].finditer(reading))
+        if syntax == "{env:VAR}":
+            yield from _in_braces(reading)
+        else:
+            yield from (match.group(1) for match in _PATTERNS[syntax].finditer(reading))
+
+
+def _in_braces(reading: str) -> Iterator[str]:
+    """Give what stands in `{env:…}`; by hand, since a pattern would look for the same brace again and again.
+
+    OpenCode takes everything up to the brace for a name, so that `{env: A}` is a variable " A", which nobody has.
+    """
+    opening, start = "{env:", 0
+    while (found := reading.find(opening, start)) >= 0:
+        begins = found + len(opening)
+        ends = reading.find("}", begins)
+        if ends < 0:
+            return
+        if ends > begins:
+            yield reading[begins:ends]
+        start = ends + 1
 
 
 def readings(text: str) -> Iterator[str]:

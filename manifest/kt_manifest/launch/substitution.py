@@ -63,7 +63,7 @@ def unset(
     """
     if not syntaxes:
         return []
-    hidden = sorted({form for secret in secrets if secret for form in _forms(secret)}, key=len, reverse=True)
+    hidden = sorted({form for secret in secrets if secret for form in forms(secret)}, key=len, reverse=True)
     found: dict[tuple[str, str], Unset] = {}
     for one in carried:
         missing, tellable = _missing(one.text, env, syntaxes, hidden)
@@ -94,7 +94,7 @@ def _censored(text: str, hidden: Sequence[str]) -> str:
     return text
 
 
-def _forms(secret: str) -> Iterator[str]:
+def forms(secret: str) -> Iterator[str]:
     """Give how a secret may be written: as it is, in JSON, and in JSON that stands in JSON."""
     yield secret
     for ascii_only in (True, False):
