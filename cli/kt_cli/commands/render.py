@@ -48,15 +48,12 @@ def _blocks(launch: dict[str, Any]) -> list[str]:
     program = terminal.visible(str(launch["executable"] or figures.ABSENT))
     words = [terminal.visible(shlex.quote(word["text"])) for word in launch["argv"]]
     blocks = [f"Program: {program}\nIn:      {terminal.visible(launch['cwd'])}\nCommand: {' '.join(words)}"]
-    width = terminal.width()
-    added = [word for word in launch["argv"] if word["source"] != "adapter"]
-    if added:
+    if added := [word for word in launch["argv"] if word["source"] != "adapter"]:
         rows = [(terminal.visible(word["text"]), _origin(word)) for word in added]
-        blocks.append(table.render(("Added argument", "From"), rows, width=width))
-    variables = [
-        (terminal.visible(one["name"]), terminal.visible(one["value"]), _origin(one)) for one in launch["env"]
-    ]
-    blocks.append(table.render(("Variable", "Value", "From"), variables, width=width))
+        blocks.append(table.render(("Added argument", "From"), rows, width=terminal.width()))
+    # As lines and not in columns: a whole configuration may stand in one, and is to be copied from here.
+    lines = [f"    {one['name']}={one['value']}  ({_origin(one)})" for one in launch["env"]]
+    blocks.append("\n".join(["Variables:", *map(terminal.visible, lines)]))
     if launch["folders"]:
         blocks.append(
             "Folders made in the Agent Home: " + ", ".join(map(terminal.visible, launch["folders"]))

@@ -25,8 +25,8 @@ from kt_supervisor.engine.problems import Refused
 from kt_supervisor.engine.run import cgroups, limits, run_environment
 
 EFFECTIVE = "effective-config.json"
-UNKNOWN_YET = "known-once-it-starts"
-"""Stands for the token and the id of a Run that has not begun: neither empty nor a placeholder for any agent."""
+NEXT_TOKEN, NEXT_RUN = "token-of-the-next-run", "id-of-the-next-run"
+"""Stand for what a Run that has not begun does not have yet: neither empty nor a placeholder for any agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +182,7 @@ def run_facts(
     plan: Plan, row: InstanceRow, run: RunRow | None = None, *, port: int | None = None
 ) -> render.RunFacts:
     """Return what the engine delivers to a Run; without one, to a Run that is still to come."""
-    token, run_id = (UNKNOWN_YET, UNKNOWN_YET) if run is None else (run.token, run.id)
+    token, run_id = (NEXT_TOKEN, NEXT_RUN) if run is None else (run.token, run.id)
     if run is None and plan.upstream:
         port = row.port or 1
     return render.RunFacts(

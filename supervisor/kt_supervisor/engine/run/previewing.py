@@ -71,7 +71,7 @@ def preview(
             readiness.probe(plan.adapter.ready, launch.env, plan.home)
     except (render.ExecutableMissing, render.NotExecutable, readiness.ProbeUnresolved) as error:
         refusals.append(str(error))
-    token = launching.UNKNOWN_YET if run is None else run.token
+    token = launching.NEXT_TOKEN if run is None else run.token
     return Preview(
         plan=plan,
         launch=launch,
