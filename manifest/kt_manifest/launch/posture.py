@@ -12,7 +12,7 @@ from typing import Any
 from kt_manifest import words
 from kt_manifest.contract.declared_posture import ConfigSwitch, Posture
 from kt_manifest.contract.snapshot import Adapter
-from kt_manifest.launch.environment import EnvEntry, Source
+from kt_manifest.launch.provenance import EnvEntry, Source
 
 ERROR, WARNING = "error", "warning"
 

@@ -1,6 +1,6 @@
 """From a frozen adapter, resolved settings and the facts of a Run to what is started: pure, nothing is read or written.
 
-Of two values for one variable the stronger wins, in the order of `environment.STRENGTH`, so that no setting can lead an
+Of two values for one variable the stronger wins, in the order of `provenance.STRENGTH`, so that no setting can lead an
 agent around its meter by accident; whatever loses is told. Where the adapter declares how its agent writes
 placeholders, nothing is rendered that would leave one of them without a value.
 """
@@ -13,15 +13,16 @@ from kt_manifest.configuration.value_types import Value
 from kt_manifest.contract.snapshot import Adapter, FileTarget, FlagTarget, Target
 from kt_manifest.launch import (
     agent_home,
+    environment,
     executable,
     inheritance,
     native_file,
     posture,
     run_facts,
     substitution,
-    variables,
 )
-from kt_manifest.launch.environment import EnvEntry, Source
+from kt_manifest.launch.provenance import EnvEntry, Source
+from kt_manifest.launch.run_facts import CARRY_A_TOKEN
 from kt_manifest.launch.substitution import Carried, PlaceholderUnset, Unset
 
 RenderedFile = agent_home.RenderedFile
@@ -46,9 +47,6 @@ class NothingToLaunch(Exception):
         self.wanted = "an agent with a program to start"
         self.do = "register an agent with --manifest, or with --kind command"
         super().__init__(f"cannot launch: got {self.got}, wanted {self.wanted}; {self.do}")
-
-
-_CARRY_A_TOKEN = frozenset({options.BASE_URL, options.ORIGIN, options.UPSTREAM_API_KEY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +115,7 @@ def preview(adapter: Adapter, values: Mapping[str, Value], run: RunFacts) -> Lau
     if adapter.start is None:
         raise NothingToLaunch(adapter.kind)
     delivered = run.delivered()
-    found, notices = variables.of(adapter, values, run)
+    found, notices = environment.of(adapter, values, run)
     deliveries: list[Delivery] = [
         (rule.key, rule.target, value)
         for rule in adapter.mapping
@@ -125,7 +123,7 @@ def preview(adapter: Adapter, values: Mapping[str, Value], run: RunFacts) -> Lau
     ]
     flags = [(key, target, value) for key, target, value in deliveries if isinstance(target, FlagTarget)]
     notices += [
-        _exposure(key, target.flag) for key, target, _ in flags if key in run.secret_keys | _CARRY_A_TOKEN
+        _exposure(key, target.flag) for key, target, _ in flags if key in run.secret_keys | CARRY_A_TOKEN
     ]
     launch = Launch(
         arguments=tuple(_arguments(adapter, flags)),
@@ -185,13 +183,13 @@ def _argument_label(argument: ArgEntry) -> str:
     return "[kt.updates] args" if argument.source is Source.UPDATES else "[lifecycle.start] args"
 
 
-def exposures(adapter: Adapter) -> list[str]:
-    """Return the warnings for what the engine delivers itself, carries a token, and would stand on a command line."""
-    return [
+def token_exposures(adapter: Adapter) -> tuple[str, ...]:
+    """Return the warnings for what the engine delivers with the token of a Run in it, on a command line."""
+    return tuple(
         _exposure(rule.key, rule.target.flag)
         for rule in adapter.mapping
-        if rule.key in _CARRY_A_TOKEN and isinstance(rule.target, FlagTarget)
-    ]
+        if rule.key in CARRY_A_TOKEN and isinstance(rule.target, FlagTarget)
+    )
 
 
 def exposure(adapter: Adapter, key: str) -> str | None:

@@ -46,3 +46,6 @@ class RunFacts:
 
 ENGINE_KEYS = frozenset({options.BASE_URL, options.ORIGIN, options.UPSTREAM_API_KEY, options.MEMORY_DIR})
 """Never taken from the settings: a hand-written one cannot lead past the meter, and the provider's key stays here."""
+
+CARRY_A_TOKEN = frozenset({options.BASE_URL, options.ORIGIN, options.UPSTREAM_API_KEY})
+"""Of these, the ones in which the token of a Run stands."""

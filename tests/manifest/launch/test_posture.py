@@ -8,8 +8,8 @@ from kt_manifest.contract import kinds
 from kt_manifest.contract.declared_posture import ConfigSwitch, Isolation, Posture, Updates, Version
 from kt_manifest.contract.snapshot import Adapter
 from kt_manifest.launch import posture
-from kt_manifest.launch.environment import EnvEntry, Source
 from kt_manifest.launch.posture import Neighbour, SwitchUndeliverable
+from kt_manifest.launch.provenance import EnvEntry, Source
 
 HOME = Path("/state/agents/bot")
 ISOLATION = Isolation(env={"DATA": "xdg/data", "CONF": "xdg/conf"}, undocumented=("DATA",), validated="1.2.3")

@@ -10,7 +10,7 @@ from kt_manifest.contract import kinds, manifest
 from kt_manifest.contract.declared_posture import ConfigSwitch, Isolation, Posture, Updates
 from kt_manifest.contract.snapshot import Adapter, EnvTarget, FileTarget, FlagTarget, Rule, Template
 from kt_manifest.launch import placeholders, render
-from kt_manifest.launch.environment import Source
+from kt_manifest.launch.provenance import Source
 from kt_manifest.launch.render import PlaceholderUnset, RenderedFile, RunFacts
 
 GOLDENS = Path(__file__).parent / "goldens"
@@ -450,7 +450,7 @@ def test_a_secret_in_an_argument_is_told_wherever_it_is_known(
     values = {"model": KEY, "acp.command": KEY, "metering.upstream_api_key": KEY}
     told = EXPOSED.format(key)
 
-    assert ([told] if at_register else []) == render.exposures(adapter)
+    assert ((told,) if at_register else ()) == render.token_exposures(adapter)
     assert (told if at_set else None) == render.exposure(adapter, key)
     assert at_start == (told in render.render(adapter, values, run).notices)
 

@@ -87,7 +87,7 @@ class Fleet:
         await self._parts.writer.do(lambda store: store.add_instance(row))
         self._instances[name] = Instance(self._parts, row)
         notices = [f"the Agent Home {home} is there already and is used as it is"] if there else []
-        notices += render.exposures(adapter)
+        notices += render.token_exposures(adapter)
         try:
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:

@@ -6,7 +6,7 @@ from typing import Any
 
 from kt_manifest.configuration import options, secrets
 from kt_manifest.launch import inheritance, substitution
-from kt_manifest.launch.environment import EnvEntry
+from kt_manifest.launch.provenance import EnvEntry
 from kt_manifest.launch.render import ArgEntry, Launch
 from kt_supervisor.engine.run.previewing import Compared, Preview
 
