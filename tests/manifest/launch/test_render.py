@@ -466,11 +466,21 @@ TEXTS = st.lists(
     ),
     max_size=4,
 ).map("".join)
+
+
+def _hidden(text: str) -> str:
+    """Write the beginnings of placeholders in JSON as escapes, which a parser undoes."""
+    for plain, escape in (("{env:", "\\u007benv:"), ("$", "\\u0024"), ("%", "\\u0025")):
+        text = text.replace(plain, escape)
+    return text
+
+
 NESTED = st.recursive(
     TEXTS,
     lambda inner: st.one_of(
         st.lists(inner, max_size=2).map(json.dumps),
-        st.dictionaries(TEXTS, inner, max_size=2).map(json.dumps),
+        st.lists(inner, max_size=2).map(json.dumps).map(_hidden),
+        st.dictionaries(TEXTS, inner, max_size=2).map(json.dumps).map(_hidden),
         st.dictionaries(TEXTS, inner, max_size=2).map(lambda value: json.dumps(value, ensure_ascii=False)),
     ),
     max_leaves=4,
