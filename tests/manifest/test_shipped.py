@@ -85,6 +85,7 @@ def test_the_page_tells_the_order_of_judgement() -> None:
         "[interaction]",
         "[config.<key>]",
         "[kt]",
+        "[kt.config]",
         "major",
     ]
 

@@ -58,7 +58,7 @@ def _blocks(launch: dict[str, Any]) -> list[str]:
         blocks.append(
             "Folders made in the Agent Home: " + ", ".join(map(terminal.visible, launch["folders"]))
         )
-    return blocks + [_file(file) for file in launch["files"]]
+    return blocks + [_file(file) for file in launch["files"]] + [_merge(file) for file in launch["merges"]]
 
 
 def _origin(entry: dict[str, Any]) -> str:
@@ -75,6 +75,14 @@ def _file(file: dict[str, Any]) -> str:
         [f"    ({len(lines) - SHOWN_LINES} more lines: --json has them)"] if len(lines) > SHOWN_LINES else []
     )
     return "\n".join([f"File {path} (mode {file['mode']}):", *shown, *more])
+
+
+def _merge(file: dict[str, Any]) -> str:
+    path = terminal.visible(file["path"])
+    if not file["values"]:
+        return f"File {path}: what kt put into it before is taken out"
+    values = [f"    {'.'.join(one['at'])} = {one['value']}" for one in file["values"]]
+    return "\n".join([f"Values put into {path} ({file['format']}):", *map(terminal.visible, values)])
 
 
 def _difference(running: dict[str, Any]) -> str:

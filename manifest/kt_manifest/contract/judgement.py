@@ -12,7 +12,16 @@ from urllib.parse import urlsplit
 import semver
 
 from kt_manifest import nearest, words
-from kt_manifest.contract import config_rules, kinds, names, posture_rules, ready_rules, schema, snapshot
+from kt_manifest.contract import (
+    config_rules,
+    kinds,
+    kt_config_rules,
+    names,
+    posture_rules,
+    ready_rules,
+    schema,
+    snapshot,
+)
 from kt_manifest.contract.findings import Draft, Finding, place, section
 
 _PARTS_LIMIT = (
@@ -48,7 +57,7 @@ def _unknown_keys(draft: Draft) -> Iterator[Finding]:
     for misfit in draft.misfits_of("key"):
         where, name = misfit.loc[:-1], str(misfit.loc[-1])
         known = schema.known_keys(where)
-        quoted = config_rules.quoted_section(misfit) if where[:1] == ("config",) else None
+        quoted = config_rules.quoted_section(misfit) if "config" in where[:2] else None
         yield Finding(
             place(misfit.loc, misfit.value),
             "unknown_key",
@@ -232,4 +241,5 @@ JUDGEMENT: tuple[tuple[str, Callable[[Draft], Iterator[Finding]]], ...] = (
     ("[interaction]", _interaction),
     ("config rules", config_rules.judge),
     ("[kt]", _kt),
+    ("[kt.config]", kt_config_rules.judge),
 )

@@ -31,6 +31,25 @@ class SendSection(Strict):
     url: str | None = None
 
 
+class KtFileSection(Strict):
+    """`file = { path, key }` of a rule below `[kt.config]`; a template has no key."""
+
+    path: str | None = None
+    key: str | None = None
+
+
+class KtRuleSection(Strict):
+    """`[kt.config."<key>"]`: in which form a value arrives, and where, when the contract has no such target."""
+
+    env: str | None = None
+    flag: str | None = None
+    file: KtFileSection | None = None
+    format: Literal["toml", "json", "yaml", "env", "text"] | None = None
+    type: Literal["string", "integer", "number", "boolean", "array", "json"] | None = None
+    merge: bool | None = None
+    template: str | None = None
+
+
 class SubstitutionSection(Strict):
     """`[kt.substitution]`: how the agent writes placeholders for variables in its own configuration."""
 
@@ -75,6 +94,7 @@ class VersionSection(Strict):
 class KtSection(Strict):
     """`[kt]`: where this engine's additions go."""
 
+    config: dict[str, KtRuleSection] = Field(default_factory=dict)
     ready: ReadySection | None = None
     send: SendSection | None = None
     substitution: SubstitutionSection | None = None

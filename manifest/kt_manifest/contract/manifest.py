@@ -10,9 +10,9 @@ from typing import Any
 
 from kt_manifest import toml_text, words
 from kt_manifest.contract import (
-    config_rules,
     declared_posture,
     judgement,
+    kt_config_rules,
     posture_rules,
     ready_rules,
     schema,
@@ -206,6 +206,7 @@ def _adapter(model: schema.Manifest) -> Adapter:
     assert model.adapter and model.adapter.kind and model.lifecycle and model.capabilities, "judged before"
     assert model.metering and model.metering.source and model.contract_version, "judged before"
     operations = model.lifecycle
+    mapping, types = kt_config_rules.mapping(model.config, model.kt.config if model.kt else {})
     return Adapter(
         kind=model.adapter.kind,
         display_name=model.adapter.name,
@@ -219,7 +220,8 @@ def _adapter(model: schema.Manifest) -> Adapter:
         metering_source=model.metering.source,
         send_url=model.kt.send.url if model.kt and model.kt.send else None,
         channel=model.interaction.channel if model.interaction else snapshot.CHANNELS[0],
-        mapping=config_rules.rules_of(model.config),
+        mapping=mapping,
+        types=types,
         contract_version=model.contract_version.strip(),
         ready=ready_rules.declared(model.kt.ready) if model.kt and model.kt.ready else None,
         posture=posture_rules.declared(model.kt) if model.kt else declared_posture.NOTHING,

@@ -116,13 +116,13 @@ def _folder(draft: Draft, name: str, folder: str) -> Iterator[Finding]:
         yield Finding(_ISOLATION, "invalid_field", f"{got}: {fault}", wanted, "choose another folder")
         return
     path = "/".join(native_path.segments(folder))
-    for key in draft.table("config"):
-        file = draft.get("config", key, "file", "path")
+    for where, key in _rules(draft):
+        file = draft.get(*where, key, "file", "path")
         if not isinstance(file, str) or native_path.fault(file):
             continue
         rendered = "/".join(native_path.segments(file))
         if path == rendered or path.startswith(f"{rendered}/"):
-            wanted = f"a folder: [config.{key}] has a file at {words.shown(rendered)}"
+            wanted = f"a folder: [{'.'.join(where)}.{key}] has a file at {words.shown(rendered)}"
             yield Finding(_ISOLATION, "invalid_field", got, wanted, "choose another folder")
 
 
@@ -244,14 +244,24 @@ def _release(value: Any, name: str, where: str) -> Iterator[Finding]:
 def _taken(draft: Draft, names: dict[str, Any], where: str, *, by_config: bool) -> Iterator[Finding]:
     """Give a fault for each variable that the adapter sets elsewhere, too: one of the two would be a lie."""
     started = draft.table("lifecycle", "start", "env")
-    mapped = {draft.get("config", key, "env"): key for key in draft.table("config")} if by_config else {}
+    mapped = (
+        {draft.get(*at, key, "env"): f"[{'.'.join(at)}.{key}]" for at, key in _rules(draft)}
+        if by_config
+        else {}
+    )
     for name in names:
         if name in started:
             got = f"env.{name}, which [lifecycle.start] env sets"
             yield Finding(where, "invalid_field", got, "a variable once", "remove one of the two")
         if name in mapped:
-            got = f"env.{name}, which [config.{mapped[name]}] sets"
+            got = f"env.{name}, which {mapped[name]} sets"
             yield Finding(where, "invalid_field", got, "a variable once", "remove one of the two")
+
+
+def _rules(draft: Draft) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Give where each rule for a setting stands, and its key."""
+    for where in (("config",), ("kt", "config")):
+        yield from ((where, key) for key in draft.table(*where))
 
 
 def _update_fault(got: str, wanted: str, do: str) -> Finding:

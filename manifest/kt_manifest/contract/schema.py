@@ -11,7 +11,14 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from kt_manifest.contract import kt_schema
-from kt_manifest.contract.kt_schema import KtSection, ReadySection, SendSection, Strict
+from kt_manifest.contract.kt_schema import (
+    KtFileSection,
+    KtRuleSection,
+    KtSection,
+    ReadySection,
+    SendSection,
+    Strict,
+)
 
 Loc = tuple[str | int, ...]
 LevelWord = Literal["guaranteed", "best-effort", "unsupported"]
@@ -108,6 +115,8 @@ _TABLES: tuple[tuple[tuple[str, ...], type[Strict]], ...] = (
     (("config", "*"), RuleSection),
     (("config", "*", "file"), FileSection),
     (("kt",), KtSection),
+    (("kt", "config", "*"), KtRuleSection),
+    (("kt", "config", "*", "file"), KtFileSection),
     (("kt", "ready"), ReadySection),
     (("kt", "send"), SendSection),
     (("kt", "substitution"), kt_schema.SubstitutionSection),
@@ -156,13 +165,15 @@ def _misfit(detail: Any) -> Misfit:
     if detail["type"] == "literal_error":
         words = str(detail["ctx"]["expected"])
         return Misfit("word" if isinstance(detail["input"], str) else "type", loc, detail["input"], words)
-    wanted = {
-        "string_type": "a string",
-        "list_type": "an array of strings",
-        "dict_type": "a table",
-        "bool_type": "true or false",
-    }
-    return Misfit("type", loc, detail["input"], wanted.get(detail["type"], _otherwise(detail["type"])))
+    return Misfit("type", loc, detail["input"], _WANTED.get(detail["type"], _otherwise(detail["type"])))
+
+
+_WANTED = {
+    "string_type": "a string",
+    "list_type": "an array of strings",
+    "dict_type": "a table",
+    "bool_type": "true or false",
+}
 
 
 def _otherwise(error_type: str) -> str:

@@ -1,12 +1,14 @@
 """The variables of one launch, gathered from all who have a say: caller, adapter, settings, engine. Pure."""
 
-import shlex
+import json
 from collections.abc import Iterable, Iterator, Mapping
 
 from kt_manifest.configuration import options, secrets
 from kt_manifest.configuration.value_types import Value
-from kt_manifest.contract.snapshot import Adapter, EnvTarget
+from kt_manifest.contract.snapshot import Adapter, EnvTarget, Rule
 from kt_manifest.launch import posture, provenance
+from kt_manifest.launch.delivery import Delivery
+from kt_manifest.launch.native.tree import MISSING
 from kt_manifest.launch.provenance import EnvEntry, Source
 from kt_manifest.launch.run_facts import ENGINE_KEYS, RunFacts
 
@@ -15,12 +17,12 @@ _NO_PROXY_NAMES = ("NO_PROXY", "no_proxy")
 
 
 def of(
-    adapter: Adapter, values: Mapping[str, Value], run: RunFacts
+    adapter: Adapter, values: Mapping[str, Value], run: RunFacts, delivery: Delivery
 ) -> tuple[tuple[EnvEntry, ...], list[str]]:
     """Return the variables of a launch, and what is told of those that lost.
 
     Raises:
-        SwitchUndeliverable: as `posture.switched`.
+        SwitchUndeliverable: as `posture.switched`. What `Delivery` raises.
     """
     inherited = dict(run.base_environment)
     withheld = _withhold_key(inherited, values.get(options.UPSTREAM_API_KEY), run)
@@ -31,12 +33,14 @@ def of(
             *(EnvEntry(name, value, Source.ADAPTER) for name, value in started.items()),
             *posture.entries(adapter.posture, run.home),
             *(
-                EnvEntry(key.removeprefix(options.PASS_THROUGH), _as_text(value), Source.SETTING, key)
-                for key, value in values.items()
+                EnvEntry(
+                    key.removeprefix(options.PASS_THROUGH), delivery.text(key) or "", Source.SETTING, key
+                )
+                for key in values
                 if key.startswith(options.PASS_THROUGH)
             ),
-            *_mapped(adapter, values, Source.SETTING),
-            *_mapped(adapter, run.delivered(), Source.ENGINE),
+            *_mapped(adapter, delivery, Source.SETTING),
+            *_mapped(adapter, delivery, Source.ENGINE),
             *_identity(run),
         ]
     )
@@ -44,15 +48,25 @@ def of(
     return tuple(_exempt_loopback(switched)), withheld + told + replaced
 
 
-def _mapped(adapter: Adapter, values: Mapping[str, Value], source: Source) -> Iterator[EnvEntry]:
+def _mapped(adapter: Adapter, delivery: Delivery, source: Source) -> Iterator[EnvEntry]:
     for rule in adapter.mapping:
         of_engine = rule.key in ENGINE_KEYS
-        if (
-            isinstance(rule.target, EnvTarget)
-            and rule.key in values
-            and of_engine is (source is Source.ENGINE)
-        ):
-            yield EnvEntry(rule.target.name, _as_text(values[rule.key]), source, rule.key)
+        if isinstance(rule.target, EnvTarget) and of_engine is (source is Source.ENGINE):
+            text = _content(rule, delivery)
+            if text is not None:
+                yield EnvEntry(rule.target.name, text, source, rule.key)
+
+
+def _content(rule: Rule, delivery: Delivery) -> str | None:
+    if rule.shape.template is None:
+        delivery.typed(rule.key)  # refuses what is not of the key's type
+        return delivery.text(rule.key)
+    if delivery.value(rule.key) is None:
+        return None
+    filled = delivery.filled(rule)
+    if filled is MISSING or isinstance(filled, str):
+        return None if filled is MISSING else filled
+    return json.dumps(filled, ensure_ascii=False, separators=(",", ":"))
 
 
 def _identity(run: RunFacts) -> Iterator[EnvEntry]:
@@ -88,7 +102,3 @@ def _exempt_loopback(variables: Iterable[EnvEntry]) -> Iterator[EnvEntry]:
         if name not in found or found[name].value != wanted:
             found[name] = EnvEntry(name, wanted, Source.ENGINE)
     yield from found.values()
-
-
-def _as_text(value: Value) -> str:
-    return value if isinstance(value, str) else shlex.join(value)

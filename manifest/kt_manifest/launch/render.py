@@ -1,39 +1,46 @@
 """From a frozen adapter, resolved settings and the facts of a Run to what is started: pure, nothing is read or written.
 
-Of two values for one variable the stronger wins, in the order of `provenance.STRENGTH`, so that no setting can lead an
-agent around its meter by accident; whatever loses is told. Where the adapter declares how its agent writes
-placeholders, nothing is rendered that would leave one of them without a value.
+What each key stands for is `delivery`'s, who sets a variable `environment`'s, what a file says `native_file`'s. What
+the engine delivers itself (addresses, memory folder, placeholder key) wins over every setting. Where the adapter
+declares how its agent writes placeholders, nothing is rendered that would leave one of them without a value.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from kt_manifest.configuration import options
 from kt_manifest.configuration.value_types import Value
-from kt_manifest.contract.snapshot import Adapter, FileTarget, FlagTarget, Target
+from kt_manifest.contract.snapshot import Adapter, FileTarget, FlagTarget
 from kt_manifest.launch import (
     agent_home,
     environment,
     executable,
     inheritance,
     native_file,
+    placing,
     posture,
     run_facts,
     substitution,
 )
+from kt_manifest.launch.delivery import Delivery
 from kt_manifest.launch.provenance import EnvEntry, Source
-from kt_manifest.launch.run_facts import CARRY_A_TOKEN
+from kt_manifest.launch.run_facts import CARRY_A_TOKEN, ENGINE_KEYS
 from kt_manifest.launch.substitution import Carried, PlaceholderUnset, Unset
 
 RenderedFile = agent_home.RenderedFile
 RenderRefused = agent_home.RenderRefused
-write_files = agent_home.write_files
+MergedFile = native_file.MergedFile
+MergeRefused = placing.MergeRefused
+RunFacts = run_facts.RunFacts
+write_files = placing.write_files
+put_back = placing.put_back
+merges_pending = placing.merges_pending
 make_folders = agent_home.make_folders
 find_executable = executable.find_executable
-RunFacts = run_facts.RunFacts
-ENGINE_KEYS = run_facts.ENGINE_KEYS
 ExecutableMissing = executable.ExecutableMissing
 NotExecutable = executable.NotExecutable
+LOOPBACK = environment.LOOPBACK
 
 
 class NothingToLaunch(Exception):
@@ -62,15 +69,18 @@ class ArgEntry:
 class Launch:
     """What is started: `argv[0]` is a bare name or an absolute path; secrets do not show in a repr.
 
-    `folders` must be there before the start, relative to the Agent Home. `unset` are placeholders without a value: a
-    launch that has some is only for showing.
+    `folders` must be there before the start, relative to the Agent Home. `secret_texts` are the clear texts of all
+    secrets that are delivered: whoever shows a launch masks them. `unset` are placeholders without a value: a launch
+    that has some is only for showing.
     """
 
     arguments: tuple[ArgEntry, ...]
     variables: tuple[EnvEntry, ...]
     files: tuple[RenderedFile, ...]
+    merges: tuple[MergedFile, ...] = ()
     folders: tuple[str, ...] = ()
     notices: tuple[str, ...]
+    secret_texts: frozenset[str] = field(default=frozenset(), repr=False)
     unset: tuple[Unset, ...] = ()
 
     @property
@@ -84,10 +94,6 @@ class Launch:
         return {entry.name: entry.value for entry in self.variables}
 
 
-Delivery = tuple[str, Target, Value]
-"""A key, where its value goes, and the value."""
-
-
 def render(adapter: Adapter, values: Mapping[str, Value], run: RunFacts) -> Launch:
     """Return the launch of one Run.
 
@@ -97,7 +103,7 @@ def render(adapter: Adapter, values: Mapping[str, Value], run: RunFacts) -> Laun
 
     Raises:
         PlaceholderUnset: the agent would replace a placeholder by nothing.
-        NothingToLaunch, SwitchUndeliverable: as `preview`.
+        And what `preview` raises.
     """
     launch = preview(adapter, values, run)
     if launch.unset:
@@ -110,58 +116,56 @@ def preview(adapter: Adapter, values: Mapping[str, Value], run: RunFacts) -> Lau
 
     Raises:
         NothingToLaunch: the adapter has no start template.
+        ReferenceRefused, ValueUnfit, ValueMissing: a setting cannot be delivered.
+        RenderRefused: two values in one place of a file, or one that its format cannot say.
         SwitchUndeliverable: self-update cannot be switched off in the agent's configuration.
     """
     if adapter.start is None:
         raise NothingToLaunch(adapter.kind)
-    delivered = run.delivered()
-    found, notices = environment.of(adapter, values, run)
-    deliveries: list[Delivery] = [
-        (rule.key, rule.target, value)
-        for rule in adapter.mapping
-        if (value := delivered.get(rule.key) if rule.key in ENGINE_KEYS else values.get(rule.key)) is not None
+    delivery = Delivery(values, run, adapter.types)
+    variables, notices = environment.of(adapter, values, run, delivery)
+    arguments = tuple(_arguments(adapter, delivery))
+    flags = [(rule.key, rule.target.flag) for rule in adapter.mapping if isinstance(rule.target, FlagTarget)]
+    exposed = [
+        _exposure(key, flag)
+        for key, flag in flags
+        if delivery.value(key) is not None and delivery.is_secret(key)
     ]
-    flags = [(key, target, value) for key, target, value in deliveries if isinstance(target, FlagTarget)]
-    notices += [
-        _exposure(key, target.flag) for key, target, _ in flags if key in run.secret_keys | CARRY_A_TOKEN
-    ]
+    files, merges = native_file.of(adapter, delivery, run)
+    key = values.get(options.UPSTREAM_API_KEY)
+    held = (key if isinstance(key, str) else None, run.placeholder_key)
     launch = Launch(
-        arguments=tuple(_arguments(adapter, flags)),
-        variables=found,
-        files=_files(adapter, deliveries, run),
+        arguments=arguments,
+        variables=variables,
+        files=files,
+        merges=merges,
         folders=posture.folders(adapter.posture),
-        notices=tuple(notices),
+        notices=(*notices, *exposed),
+        secret_texts=delivery.secret_texts() | frozenset(filter(None, held)),
     )
-    if not adapter.posture.substitution:
-        return launch
     unset = substitution.unset(
-        _carried(launch, deliveries),
+        _carried(launch, adapter, delivery),
         launch.env,
         syntaxes=adapter.posture.substitution,
-        secrets=clear_secrets(values, run),
+        secrets=launch.secret_texts,
     )
     return replace(launch, unset=tuple(unset))
 
 
-def clear_secrets(values: Mapping[str, Value], run: RunFacts) -> list[str]:
-    """Return the clear values of which nothing may be told."""
-    keys = run.secret_keys | {options.UPSTREAM_API_KEY}
-    held = [value for key in sorted(keys) if isinstance(value := values.get(key), str)]
-    return [text for text in (*held, run.placeholder_key) if text]
-
-
-def _arguments(adapter: Adapter, flags: Iterable[tuple[str, FlagTarget, Value]]) -> Iterator[ArgEntry]:
+def _arguments(adapter: Adapter, delivery: Delivery) -> Iterator[ArgEntry]:
     assert adapter.start is not None, "judged before"
     for text in (adapter.start.exec, *adapter.start.args):
         yield ArgEntry(text, Source.ADAPTER)
-    for key, target, value in flags:
-        source = Source.ENGINE if key in ENGINE_KEYS else Source.SETTING
-        yield from (ArgEntry(text, source, key) for text in _flag_tokens(target.flag, value))
+    for rule in adapter.mapping:
+        if isinstance(rule.target, FlagTarget) and (value := delivery.value(rule.key)) is not None:
+            delivery.typed(rule.key)  # refuses what is not of the key's type
+            source = Source.ENGINE if rule.key in ENGINE_KEYS else Source.SETTING
+            yield from (ArgEntry(text, source, rule.key) for text in _flag_tokens(rule.target.flag, value))
     for text in posture.arguments(adapter.posture):
         yield ArgEntry(text, Source.UPDATES)
 
 
-def _carried(launch: Launch, deliveries: Iterable[Delivery]) -> Iterator[Carried]:
+def _carried(launch: Launch, adapter: Adapter, delivery: Delivery) -> Iterator[Carried]:
     """Give every text that reaches the agent by a launch, and what to call it."""
     for entry in launch.variables:
         if entry.source is not Source.INHERITED:
@@ -172,11 +176,27 @@ def _carried(launch: Launch, deliveries: Iterable[Delivery]) -> Iterator[Carried
             yield Carried(f"{options.ENV_INHERIT}, {entry.name}", entry.value)
     for argument in launch.arguments[1:]:
         yield Carried(argument.key or _argument_label(argument), argument.text)
-    for key, target, value in deliveries:
-        if isinstance(target, FileTarget):
-            yield from (Carried(key, text) for text in ([value] if isinstance(value, str) else value))
+    for rule in adapter.mapping:
+        if isinstance(rule.target, FileTarget) and rule.shape.template is None:
+            yield from (Carried(rule.key, text) for text in _texts(delivery.value(rule.key)))
     for file in launch.files:
         yield Carried(file.path, file.content)
+    for merged in launch.merges:
+        for place, value in merged.edits:
+            yield from (Carried(merged.path, text) for text in (*place, *_texts(value)))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Give every text in a value, the names of its tables included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield name
+            yield from _texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)
 
 
 def _argument_label(argument: ArgEntry) -> str:
@@ -204,21 +224,6 @@ def exposure(adapter: Adapter, key: str) -> str | None:
 
 def _exposure(key: str, flag: str) -> str:
     return f"{key} carries a secret and is delivered as {flag}: other users can see it in the process list"
-
-
-def _files(adapter: Adapter, deliveries: list[Delivery], run: RunFacts) -> tuple[RenderedFile, ...]:
-    header = (
-        f"{agent_home.HEADER} for instance {run.instance_id}, run {run.run_id}; rewritten at each start.\n"
-    )
-    targets = [rule.target for rule in adapter.mapping if isinstance(rule.target, FileTarget)]
-    contents: dict[str, list[tuple[str, Value]]] = {target.path: [] for target in targets}
-    for _, target, value in deliveries:
-        if isinstance(target, FileTarget):
-            contents[target.path].append((target.key, value))
-    return tuple(
-        RenderedFile(path, header + native_file.toml(pairs) if pairs else "")
-        for path, pairs in contents.items()
-    )
 
 
 def _flag_tokens(flag: str, value: Value) -> list[str]:

@@ -1,10 +1,16 @@
-"""What the engine knows of a Run that is about to be started, and which unified keys it delivers by that."""
+"""What the engine knows of the Run that it is about to start, and which unified keys it delivers itself."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kt_manifest.configuration import options
+
+ENGINE_KEYS = frozenset({options.BASE_URL, options.ORIGIN, options.UPSTREAM_API_KEY, options.MEMORY_DIR})
+"""Never taken from the settings: a hand-written one cannot lead past the meter, and the provider's key stays here."""
+
+CARRY_A_TOKEN = frozenset({options.BASE_URL, options.ORIGIN, options.UPSTREAM_API_KEY})
+"""Of these, the ones in which the token of a Run stands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,8 +24,8 @@ class RunFacts:
             without a listener.
         placeholder_key: what the agent gets in place of the provider's key; None when its own key passes.
         memory_dir: the attached memory folder.
-        instance_name: with it, the agent gets `KT_INSTANCE` and `KT_RUN`.
         secret_keys: the settings that were references before they were resolved.
+        instance_name: with it, the agent gets `KT_INSTANCE` and `KT_RUN`.
     """
 
     home: Path
@@ -42,10 +48,3 @@ class RunFacts:
             options.MEMORY_DIR: None if self.memory_dir is None else str(self.memory_dir),
         }
         return {key: value for key, value in facts.items() if value is not None}
-
-
-ENGINE_KEYS = frozenset({options.BASE_URL, options.ORIGIN, options.UPSTREAM_API_KEY, options.MEMORY_DIR})
-"""Never taken from the settings: a hand-written one cannot lead past the meter, and the provider's key stays here."""
-
-CARRY_A_TOKEN = frozenset({options.BASE_URL, options.ORIGIN, options.UPSTREAM_API_KEY})
-"""Of these, the ones in which the token of a Run stands."""

@@ -7,6 +7,7 @@ from kt_manifest.contract import kinds
 from kt_manifest.contract.declared_posture import ConfigSwitch, Isolation, Posture, Updates
 from kt_manifest.contract.snapshot import Adapter, EnvTarget, Rule, Template
 from kt_manifest.launch import environment
+from kt_manifest.launch.delivery import Delivery
 from kt_manifest.launch.posture import SwitchUndeliverable
 from kt_manifest.launch.run_facts import RunFacts
 
@@ -25,7 +26,8 @@ def _of(
     adapter: Adapter, values: dict[str, str] | None = None, **facts: object
 ) -> tuple[dict[str, tuple[str, str]], list[str]]:
     run = RunFacts(**({"home": Path("/h"), "base_environment": {}, "run_id": "r"} | facts))  # type: ignore[arg-type]
-    found, told = environment.of(adapter, values or {}, run)
+    settings = values or {}
+    found, told = environment.of(adapter, settings, run, Delivery(settings, run, adapter.types))
     return {entry.name: (entry.value, str(entry.source)) for entry in found}, told
 
 

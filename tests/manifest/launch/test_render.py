@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kt_manifest.contract import kinds, manifest
 from kt_manifest.contract.declared_posture import ConfigSwitch, Isolation, Posture, Updates
-from kt_manifest.contract.snapshot import Adapter, EnvTarget, FileTarget, FlagTarget, Rule, Template
+from kt_manifest.contract.snapshot import Adapter, EnvTarget, FileTarget, FlagTarget, Rule, Shape, Template
 from kt_manifest.launch import placeholders, render
 from kt_manifest.launch.provenance import Source
 from kt_manifest.launch.render import PlaceholderUnset, RenderedFile, RunFacts
@@ -316,6 +316,44 @@ def _replacing(*rules: Rule, syntax: str = "{env:VAR}", **parts: object) -> Adap
         ((Rule("acp.args", FlagTarget("-a")),), {"acp.args": ["x", "{env:GONE}"]}, "acp.args"),
         ((Rule("acp.args", FileTarget("a.toml", "k")),), {"acp.args": ["x", "{env:GONE}"]}, "acp.args"),
         ((), {"agent.CONTENT": '{"a": {"b": ["{env:GONE}"]}}'}, "agent.CONTENT"),
+        (
+            (Rule("model", FileTarget("a.json", "k"), Shape(format="json", merge=True)),),
+            {"model": "{env:GONE}"},
+            "model",
+        ),
+        (
+            (
+                Rule(
+                    "model",
+                    FileTarget("a.json", ""),
+                    Shape(format="json", merge=True, template='{"{env:GONE}": "${model}"}'),
+                ),
+            ),
+            {"model": "m"},
+            "a.json",
+        ),
+        (
+            (
+                Rule(
+                    "model",
+                    FileTarget("a.yaml", ""),
+                    Shape(format="yaml", template='x: "\\x7benv:GONE}"\ny: ${model}\n'),
+                ),
+            ),
+            {"model": "m"},
+            "a.yaml",
+        ),
+        (
+            (
+                Rule(
+                    "model",
+                    EnvTarget("M"),
+                    Shape(format="json", template='{"a": "{env:GONE}", "b": "${model}"}'),
+                ),
+            ),
+            {"model": "m"},
+            "model",
+        ),
         ((), {"agent.CONTENT": json.dumps({"a": json.dumps({"b": "\u007benv:GONE}"})})}, "agent.CONTENT"),
     ],
 )
@@ -485,16 +523,30 @@ NESTED = st.recursive(
     ),
     max_leaves=4,
 )
-TARGETS = st.one_of(
-    NAMES.map(EnvTarget),
-    st.just(FlagTarget("--flag")),
-    st.sampled_from(["k", "a.b"]).map(lambda key: FileTarget("f.toml", key)),
+RULES = st.one_of(
+    NAMES.map(lambda name: Rule("model", EnvTarget(name))),
+    st.just(Rule("model", FlagTarget("--flag"))),
+    st.builds(
+        lambda key, format_, merge: Rule("model", FileTarget("f", key), Shape(format=format_, merge=merge)),
+        st.sampled_from(["k", "a.b"]),
+        st.sampled_from(["toml", "json", "yaml"]),
+        st.booleans(),
+    ),
+    st.builds(
+        lambda name, fixed: Rule(
+            "model",
+            EnvTarget(name),
+            Shape(format="json", template=json.dumps({"x": "${model}", "y": [fixed.replace("${", "$${")]})),
+        ),
+        NAMES,
+        TEXTS,
+    ),
 )
 
 
 @st.composite
 def _launches(draw: st.DrawFn) -> tuple[Adapter, dict[str, str | list[str]], RunFacts]:
-    target = draw(TARGETS)
+    rule = draw(RULES)
     start = Template(
         exec="prog",
         args=tuple(draw(st.lists(NESTED, max_size=2))),
@@ -505,9 +557,10 @@ def _launches(draw: st.DrawFn) -> tuple[Adapter, dict[str, str | list[str]], Run
         isolation=draw(st.none() | st.just(Isolation(env={"ROOT": "r"}))),
         updates=draw(st.none() | st.builds(Updates, env=st.dictionaries(NAMES, TEXTS, max_size=1))),
     )
-    adapter = replace(_adapter(Rule("model", target)), start=start, posture=declared)
-    values = draw(st.dictionaries(NAMES.map("agent.{}".format), NESTED, max_size=3))
-    given_model = draw(st.none() | NESTED | st.lists(NESTED, max_size=2))
+    adapter = replace(_adapter(rule), start=start, posture=declared)
+    settings = NESTED.map(lambda text: text.replace("${", "$${"))  # a reference to another setting otherwise
+    values = draw(st.dictionaries(NAMES.map("agent.{}".format), settings, max_size=3))
+    given_model = draw(st.none() | settings | st.lists(settings, max_size=2))
     run = _run(base_environment=draw(st.dictionaries(NAMES, st.sampled_from(["", "v"]), max_size=3)))
     return adapter, values | ({} if given_model is None else {"model": given_model}), run
 
@@ -550,6 +603,7 @@ def test_nothing_rendered_names_a_variable_that_is_not_there(
 
     reaches = [entry.value for entry in launch.variables if entry.source is not Source.INHERITED]
     reaches += [*launch.argv, *(file.content for file in launch.files)]
+    reaches += [text for file in launch.merges for _, value in file.edits for text in _reachable(value)]
     for text in (found for value in reaches for found in _reachable(value)):
         for syntax in set(adapter.posture.substitution) & set(WRITTEN):
             for name in ("A", "B", "MODEL", "KEY", "_x"):

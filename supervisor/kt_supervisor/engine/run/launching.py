@@ -234,7 +234,7 @@ def _write(plan: Plan, launch: render.Launch) -> None:
         memory_folder.ensure(plan.home)
     render.make_folders(plan.home, launch.folders)
     shown = render.RenderedFile(EFFECTIVE, _effective(plan.entries))
-    render.write_files(plan.home, (*launch.files, shown))
+    render.write_files(plan.home, (*launch.files, shown), launch.merges)
 
 
 def _confinement(values: Mapping[str, Value]) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def preview(
         launch=launch,
         executable=executable,
         refusals=tuple(refusals),
-        hidden=(*render.clear_secrets(plan.values, facts), token),
+        hidden=(*sorted(launch.secret_texts), token),
         running=None if run is None else _compared(run, launch, executable, plan.home),
     )
 
@@ -96,6 +96,7 @@ def _compared(run: RunRow, launch: Launch, executable: str | None, home: Path) -
         for file in launch.files
         if (how := _of_file(home, file.path, file.content)) is not None
     ]
+    found += [Difference("file", path, "changed") for path in render.merges_pending(home, launch.merges)]
     return Compared(run_id=run.id, pid=run.agent_pid, differences=tuple(found))
 
 

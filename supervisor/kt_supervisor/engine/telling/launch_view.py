@@ -1,5 +1,6 @@
 """The document of `kt agent render`: a launch with its secrets masked, everything with where it comes from. Pure."""
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -62,6 +63,16 @@ def _launch(
             }
             for file in launch.files
         ],
+        "merges": [
+            {
+                "path": file.path,
+                "format": file.format,
+                "values": [
+                    {"at": list(place), "value": mask(_written(value))} for place, value in file.edits
+                ],
+            }
+            for file in launch.merges
+        ],
     }
 
 
@@ -73,6 +84,10 @@ def _variable(entry: EnvEntry, mask: Mask, secret_keys: frozenset[str], *, revea
     is_key = not reveal and inheritance.is_provider_key(entry.name)
     value = secrets.MASK if entry.value and (is_key or entry.key in secret_keys) else mask(entry.value)
     return {"name": entry.name, "value": value, "source": str(entry.source), "key": entry.key or None}
+
+
+def _written(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _plain(text: str) -> str:

@@ -12,7 +12,7 @@ from kt_ledger.records import InstanceRow, RunRow
 from kt_manifest.configuration import config_file
 from kt_manifest.contract import kinds
 from kt_manifest.contract.declared_posture import Isolation, Posture
-from kt_manifest.contract.snapshot import Adapter, EnvTarget, FileTarget, Ready, Rule
+from kt_manifest.contract.snapshot import Adapter, EnvTarget, FileTarget, Ready, Rule, Shape
 from kt_supervisor.engine.run import launching, previewing
 from kt_supervisor.engine.run.previewing import Difference
 
@@ -29,7 +29,9 @@ def files(tmp_path: Path) -> StateLayout:
 
 
 def _row(*, argv: tuple[str, ...] = SLEEP, **declared: object) -> InstanceRow:
-    adapter = replace(kinds.command(argv, interactive=False, observe=False), mapping=RULES, **declared)  # type: ignore[arg-type]
+    adapter = replace(
+        kinds.command(argv, interactive=False, observe=False), **({"mapping": RULES} | declared)
+    )  # type: ignore[arg-type]
     return InstanceRow(id="i", name="bot", kind="command", adapter=adapter.to_json(), created_at_ns=1)
 
 
@@ -74,7 +76,7 @@ def test_an_observed_agent_that_never_ran_is_shown_with_a_listener_to_come(files
     assert "metering.upstream_base_url" in refused.refusals[0]
     assert found.launch is not None
     assert found.launch.env["OPENAI_BASE_URL"].endswith(f"/{launching.NEXT_TOKEN}/v1")
-    assert {"sk-canary", launching.NEXT_TOKEN} == set(found.hidden)
+    assert {"sk-canary", launching.NEXT_TOKEN} <= set(found.hidden)
     assert "sk-canary" not in repr(found)
 
 
@@ -156,6 +158,30 @@ def test_a_file_that_would_go_or_come_is_named(files: StateLayout, agent: RunRow
 
     assert ((Difference("file", "agent.toml", "gone"),), ()) == (gone, nothing)
     assert (Difference("file", "agent.toml", "new"),) == new
+
+
+def test_a_file_of_somebody_else_that_would_become_another_is_named(files: StateLayout) -> None:
+    merged = Rule("model", FileTarget("theirs.json", "api.model"), Shape(format="json", merge=True))
+    row = _row(mapping=(merged,))
+    home = files.home("bot")
+    (home / "theirs.json").write_text('{"mine": 1}')
+    _set(files, "model", "m")
+    run = RunRow(id="r", instance_id="i", token="t", started_at_ns=1, agent_pid=os.getpid())
+
+    def pending() -> list[Difference]:
+        found = _differences(files, run, row) or ()
+        return [one for one in found if one.what == "file"]
+
+    changed = [Difference("file", "theirs.json", "changed")]
+    assert changed == pending()
+    launching.program(launching.plan(files, row, environment=CALLER), row, run, port=None)
+    assert [] == pending()
+    _set(files, "model", "other")
+    assert changed == pending()
+    config_file.unset(home / "config.toml", "model")
+    assert changed == pending()
+    (home / "theirs.json").write_text("no json")
+    assert changed == pending()
 
 
 def test_a_process_that_cannot_be_looked_at_is_not_said_to_be_the_same(files: StateLayout) -> None:

@@ -9,7 +9,7 @@ from kt_ledger.layout import StateLayout
 from kt_ledger.records import InstanceRow, RunRow
 from kt_manifest.configuration import config_file
 from kt_manifest.contract import kinds
-from kt_manifest.contract.snapshot import EnvTarget, FileTarget, FlagTarget, Rule
+from kt_manifest.contract.snapshot import EnvTarget, FileTarget, FlagTarget, Rule, Shape
 from kt_supervisor.engine.run import previewing
 from kt_supervisor.engine.run.previewing import Compared, Difference, Preview
 from kt_supervisor.engine.telling import launch_view
@@ -21,6 +21,8 @@ RULES = (
     Rule("metering.upstream_api_key", EnvTarget("A_KEY")),
     Rule("model", FileTarget("agent.toml", "key")),
     Rule("acp.command", FlagTarget("--secret")),
+    Rule("model", FileTarget("theirs.json", "api.key"), Shape(format="json", merge=True)),
+    Rule("agent.PLAIN", FileTarget("theirs.json", "plain"), Shape(format="json", merge=True)),
 )
 CALLER = {"PATH": "/bin:/usr/bin", "MY_KEY": KEY, "OWN": OWN, "CANARY_API_KEY": CLEAR}
 
@@ -58,9 +60,11 @@ def test_no_secret_and_no_token_is_shown(preview: Preview) -> None:
     env = _env(document)
     assert {"name": "COPY", "value": "secret:****", "source": "setting", "key": "agent.COPY"} == env["COPY"]
     assert {"name": "PLAIN", "value": "shown", "source": "setting", "key": "agent.PLAIN"} == env["PLAIN"]
-    assert "http://127.0.0.1:1/secret:****/v1" == env["URL"]["value"]
+    assert "secret:****" == env["URL"]["value"]
     assert ["secret:****"] * 3 == [env[name]["value"] for name in ("CANARY_API_KEY", "OTHER_API_KEY", "OWN")]
     assert 'key = "secret:****"' in document["launch"]["files"][0]["content"]
+    values = [{"at": ["api", "key"], "value": "secret:****"}, {"at": ["plain"], "value": "shown"}]
+    assert [{"path": "theirs.json", "format": "json", "values": values}] == document["launch"]["merges"]
     assert ["--secret", "secret:****"] == [word["text"] for word in document["launch"]["argv"][-2:]]
 
 
@@ -88,7 +92,7 @@ def test_the_shape_is_pinned(preview: Preview) -> None:
         "running",
         "notices",
     ] == list(document)
-    assert ["executable", "cwd", "argv", "env", "folders", "files"] == list(document["launch"])
+    assert ["executable", "cwd", "argv", "env", "folders", "files", "merges"] == list(document["launch"])
     assert {"text", "source", "key"} == set(document["launch"]["argv"][0])
     assert {"path", "mode", "content"} == set(document["launch"]["files"][0])
     assert {"run_id": "r", "pid": None, "differs": None, "why": launch_view.UNSEEN} == document["running"]
