@@ -7,6 +7,11 @@ import pytest
 from tests.chaos import tally
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Know `--regen`: goldens are rewritten instead of compared, and then read in review like code."""
+    parser.addoption("--regen", action="store_true", help="rewrite goldens instead of comparing with them")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave what takes long to `make chaos`; each has a shorter relative that always runs."""
     if "KT_CHAOS" in os.environ:

@@ -46,7 +46,9 @@ def _updates(updates: dict[str, Any] | None) -> list[tuple[str, str]]:
     by = [f"{name}={value}" for name, value in updates["env"].items()]
     by += [shlex.join(updates["args"])] if updates["args"] else []
     if config := updates["config"]:
-        by.append(f"{config['key']} = {json.dumps(config['value'])} in {config['env']}")
+        by.append(
+            f"{config['key']} = {json.dumps(config['value'])} in {config.get('env') or config.get('file')}"
+        )
     words = f"; {updates['switch']}" if updates["switch"] else ""
     found = [("Self-update", f"switched off by {_listed(by)} ({tried}){words}")]
     return [*found, ("Managed layer", _managed(updates["managed_layer"]))]

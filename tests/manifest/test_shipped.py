@@ -26,7 +26,7 @@ def test_a_shipped_adapter_is_accepted_and_named_after_its_folder(path: Path) ->
 
     assert path.parent.name == adapter.kind
     assert adapter == Adapter.from_json(adapter.to_json())
-    assert (adapter.metering_source == "engine-observed") <= adapter.maps("metering.base_url")
+    assert not adapter.goes_unseen()
     assert f"`{path.parent.name}`" in (ROOT / "adapters" / "README.md").read_text(encoding="utf-8")
 
 
@@ -38,7 +38,7 @@ def test_two_instances_of_a_shipped_adapter_share_no_root_and_do_not_update_them
     for name in ("a", "b"):
         home = Path("/agents") / name
         run = render.RunFacts(home=home, base_environment=caller, metering_base_url="http://127.0.0.1:1/t/v1")
-        neighbours.append(posture.Neighbour(name, home, render.preview(adapter, {}, run).env))
+        neighbours.append(posture.Neighbour(name, home, render.preview(adapter, {"model": "m"}, run).env))
 
     found = posture.findings(adapter, None, instances=neighbours)
 
@@ -56,6 +56,17 @@ def test_every_addition_of_the_page_can_be_registered(valid: str) -> None:
     adapter = manifest.parse(valid + together, origin="page")
     assert adapter.posture.substitution
     assert adapter.posture.isolation and adapter.posture.updates and adapter.posture.version
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.parent.name)
+def test_an_adapter_of_somebody_elses_agent_says_what_was_tried(path: Path) -> None:
+    if path.parent.name in ("openai-compatible", "self-reporting"):
+        return  # to begin from: what they run is not there
+    page = (path.parent / "README.md").read_text(encoding="utf-8")
+
+    assert [] == [
+        word for word in ("base URL", "updates", "isolation", "exit codes", "The tests") if word not in page
+    ]
 
 
 def test_the_page_that_the_error_message_points_to_is_there() -> None:

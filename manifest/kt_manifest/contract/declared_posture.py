@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Scalar = str | bool | int
+FORMATS = {"json": "json", "toml": "toml", "yaml": "yaml", "yml": "yaml"}
+"""How a file's name ends, and its format."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +27,25 @@ class Isolation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigSwitch:
-    """One dotted `key` that gets `value` in the JSON that stands in the variable `env`."""
+    """One dotted `key` that gets `value`: in the JSON of the variable `env`, or in `file`.
 
-    env: str
+    Exactly one of the two is there; `file` is relative to the Agent Home, and its name says its format.
+    """
+
+    env: str | None = None
+    file: str | None = None
     key: str
     value: Scalar
+
+    @property
+    def place(self) -> str:
+        """Return what holds the key."""
+        return self.env or self.file or ""
+
+    @property
+    def format(self) -> str | None:
+        """Return the format of the file, None where its name does not say one that can be written."""
+        return FORMATS.get((self.file or "").rpartition(".")[2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +118,7 @@ NOTHING = Posture()
 
 def _plain_updates(updates: Updates) -> dict[str, Any]:
     config = updates.config
-    plain_config = None if config is None else {"env": config.env, "key": config.key, "value": config.value}
+    plain_config = None if config is None else plain_switch(config)
     return {
         "never": updates.never,
         "env": dict(updates.env),
@@ -112,6 +128,12 @@ def _plain_updates(updates: Updates) -> dict[str, Any]:
         "managed_layer": updates.managed_layer,
         "verified": updates.verified,
     }
+
+
+def plain_switch(config: ConfigSwitch) -> dict[str, Any]:
+    """Return a switch in the agent's configuration as it is shown and kept."""
+    place = {"env": config.env} if config.env is not None else {"file": config.file}
+    return {**place, "key": config.key, "value": config.value}
 
 
 def _isolation(facts: Mapping[str, Any]) -> Isolation:
@@ -139,7 +161,12 @@ def _config(facts: Mapping[str, Any]) -> ConfigSwitch:
     value = facts["value"]
     if not isinstance(value, str | bool | int):
         raise TypeError(f"got {type(value).__name__}, wanted a string, a boolean or an integer")
-    return ConfigSwitch(env=_text(facts["env"]), key=_text(facts["key"]), value=value)
+    return ConfigSwitch(
+        env=_text_or_none(facts.get("env")),
+        file=_text_or_none(facts.get("file")),
+        key=_text(facts["key"]),
+        value=value,
+    )
 
 
 def _table(value: Any) -> dict[str, str]:

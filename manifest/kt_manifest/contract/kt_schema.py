@@ -65,9 +65,10 @@ class IsolationSection(Strict):
 
 
 class ConfigSwitchSection(Strict):
-    """`config = { env, key, value }` in `[kt.updates]`."""
+    """`config = { env or file, key, value }` in `[kt.updates]`."""
 
     env: str | None = None
+    file: str | None = None
     key: str | None = None
     value: Any = None
 

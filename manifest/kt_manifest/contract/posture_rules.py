@@ -6,7 +6,7 @@ from typing import Any
 
 from kt_manifest import words
 from kt_manifest.contract import kt_schema, snapshot
-from kt_manifest.contract.declared_posture import ConfigSwitch, Isolation, Posture, Updates, Version
+from kt_manifest.contract.declared_posture import FORMATS, ConfigSwitch, Isolation, Posture, Updates, Version
 from kt_manifest.contract.findings import Draft, Finding
 from kt_manifest.launch import native_path
 from kt_manifest.launch.placeholders import SYNTAXES
@@ -51,7 +51,12 @@ def _declared_updates(section: kt_schema.UpdatesSection) -> Updates:
         args=tuple(section.args),
         config=None
         if config is None
-        else ConfigSwitch(env=config.env or "", key=config.key or "", value=config.value),
+        else ConfigSwitch(
+            env=config.env,
+            file=None if config.file is None else "/".join(native_path.segments(config.file)),
+            key=config.key or "",
+            value=config.value,
+        ),
         switch=section.switch,
         managed_layer=section.managed_layer,
         verified=section.verified,
@@ -158,11 +163,17 @@ def _updates(draft: Draft) -> Iterator[Finding]:
 def _config_switch(draft: Draft, config: Any) -> Iterator[Finding]:
     if not isinstance(config, dict):
         return
-    wanted = 'config = { env = "VARIABLE WITH JSON", key = "dotted.key", value = false }'
-    name, key, value = config.get("env"), config.get("key"), config.get("value")
-    if name is None or key is None or value is None:
-        missing = " and ".join(word for word in ("env", "key", "value") if config.get(word) is None)
-        yield _update_fault(f"config without {missing}", wanted, "add it")
+    wanted = 'config = { env = "VARIABLE WITH JSON" or file = "a.toml", key = "dotted.key", value = false }'
+    name, file, key, value = (config.get(word) for word in ("env", "file", "key", "value"))
+    missing = [word for word in ("key", "value") if config.get(word) is None]
+    if name is None and file is None:
+        missing.insert(0, "env or file")
+    if missing:
+        yield _update_fault(f"config without {' and '.join(missing)}", wanted, "add it")
+    if name is not None and file is not None:
+        yield _update_fault("config with env and file", wanted, "keep the one that the agent reads")
+    if isinstance(file, str):
+        yield from _switch_file(file)
     if isinstance(name, str):
         yield from _variable(name, _UPDATES)
         if name in draft.table("kt", "updates", "env") or name in draft.table("kt", "isolation", "env"):
@@ -174,6 +185,17 @@ def _config_switch(draft: Draft, config: Any) -> Iterator[Finding]:
     if value is not None and (not isinstance(value, str | bool | int) or _is_huge(value)):
         yield _update_fault(
             f"config.value = {words.shown(value)}", "a string, a boolean or an integer", "change it"
+        )
+
+
+def _switch_file(file: str) -> Iterator[Finding]:
+    if fault := native_path.fault(file):
+        wanted = "a file inside the Agent Home, named by a relative path"
+        yield _update_fault(f"config.file {words.shown(file)}: {fault}", wanted, "choose another path")
+    elif ConfigSwitch(file=file, key="", value="").format is None:
+        wanted = "a name that ends in ." + ", .".join(FORMATS)
+        yield _update_fault(
+            f"config.file = {words.shown(file)}", wanted, "name the file that the agent reads"
         )
 
 

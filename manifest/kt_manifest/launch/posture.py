@@ -12,6 +12,9 @@ from typing import Any
 from kt_manifest import words
 from kt_manifest.contract.declared_posture import ConfigSwitch, Posture
 from kt_manifest.contract.snapshot import Adapter
+from kt_manifest.launch.agent_home import RenderedFile
+from kt_manifest.launch.native import document
+from kt_manifest.launch.native_file import MergedFile
 from kt_manifest.launch.provenance import EnvEntry, Source
 
 ERROR, WARNING = "error", "warning"
@@ -23,7 +26,7 @@ class SwitchUndeliverable(Exception):
     exit_code = 1
 
     def __init__(self, switch: ConfigSwitch, *, got: str, setter: str) -> None:
-        self.got = f"{got} in {words.shown(switch.env)[1:-1]}, set by {setter}"
+        self.got = f"{got} in {words.shown(switch.place)[1:-1]}, set by {setter}"
         self.wanted = f"a JSON object, in which {switch.key} switches the agent's self-update off"
         self.do = f"correct {setter}, or leave it to the adapter"
         super().__init__(f"cannot switch self-update off: got {self.got}, wanted {self.wanted}; {self.do}")
@@ -49,7 +52,7 @@ def folders(posture: Posture) -> tuple[str, ...]:
 
 
 def arguments(posture: Posture) -> tuple[str, ...]:
-    """Return what switches self-update off on the command line, at its end."""
+    """Return what switches self-update off on the command line, behind the adapter's own arguments."""
     return () if posture.updates is None else posture.updates.args
 
 
@@ -60,7 +63,7 @@ def switched(posture: Posture, variables: Sequence[EnvEntry]) -> tuple[tuple[Env
         SwitchUndeliverable: the variable holds no JSON object, or something else than one on the way to the key.
     """
     switch = None if posture.updates is None else posture.updates.config
-    if switch is None:
+    if switch is None or switch.env is None:
         return tuple(variables), []
     held = next((entry for entry in variables if entry.name == switch.env), None)
     if held is None or not held.value.strip():
@@ -77,6 +80,42 @@ def switched(posture: Posture, variables: Sequence[EnvEntry]) -> tuple[tuple[Env
         else [f"{switch.key} in {switch.env} is replaced: [kt.updates] sets it ({held.setter})"]
     )
     return tuple(changed if entry is held else entry for entry in variables), told
+
+
+def merged(
+    posture: Posture, files: Sequence[RenderedFile], merges: Sequence[MergedFile]
+) -> tuple[tuple[RenderedFile, ...], tuple[MergedFile, ...], list[str]]:
+    """Return the files of a launch with the update switch in the one that it belongs to, and what is told of that.
+
+    Raises:
+        SwitchUndeliverable: something else than a table is on the way to the key.
+    """
+    switch = None if posture.updates is None else posture.updates.config
+    if switch is None or switch.file is None or switch.format is None:
+        return tuple(files), tuple(merges), []
+    edit = (tuple(switch.key.split(".")), switch.value)
+    if whole := next((file for file in files if file.path == switch.file), None):
+        changed = replace(whole, content=_put_into(whole.content, switch, edit))
+        return tuple(changed if file is whole else file for file in files), tuple(merges), []
+    given = next((file for file in merges if file.path == switch.file), None)
+    if given is None:
+        return tuple(files), (*merges, MergedFile(switch.file, switch.format, (edit,))), []
+    others = tuple(one for one in given.edits if one[0] != edit[0])
+    lost = [value for path, value in given.edits if path == edit[0]]
+    told = (
+        [f"{switch.key} in {switch.file} is replaced: [kt.updates] sets it"]
+        if lost not in ([], [switch.value])
+        else []
+    )
+    changed_merge = MergedFile(given.path, given.format, (*others, edit))
+    return tuple(files), tuple(changed_merge if file is given else file for file in merges), told
+
+
+def _put_into(content: str, switch: ConfigSwitch, edit: document.Edit) -> str:
+    try:
+        return document.merge(str(switch.format), content or None, [edit])
+    except (document.Unreadable, document.Uneditable, document.Occupied) as error:
+        raise SwitchUndeliverable(switch, got=type(error).__name__.lower(), setter="the adapter") from error
 
 
 _ABSENT = object()

@@ -131,7 +131,7 @@ def preview(adapter: Adapter, values: Mapping[str, Value], run: RunFacts) -> Lau
         for key, flag in flags
         if delivery.value(key) is not None and delivery.is_secret(key)
     ]
-    files, merges = native_file.of(adapter, delivery, run)
+    files, merges, replaced = posture.merged(adapter.posture, *native_file.of(adapter, delivery, run))
     key = values.get(options.UPSTREAM_API_KEY)
     held = (key if isinstance(key, str) else None, run.placeholder_key)
     launch = Launch(
@@ -140,7 +140,7 @@ def preview(adapter: Adapter, values: Mapping[str, Value], run: RunFacts) -> Lau
         files=files,
         merges=merges,
         folders=posture.folders(adapter.posture),
-        notices=(*notices, *exposed),
+        notices=(*notices, *exposed, *replaced),
         secret_texts=delivery.secret_texts() | frozenset(filter(None, held)),
     )
     unset = substitution.unset(
@@ -156,13 +156,14 @@ def _arguments(adapter: Adapter, delivery: Delivery) -> Iterator[ArgEntry]:
     assert adapter.start is not None, "judged before"
     for text in (adapter.start.exec, *adapter.start.args):
         yield ArgEntry(text, Source.ADAPTER)
+    # Before what settings add: a prompt often follows a "--", behind which nothing is an option any more.
+    for text in posture.arguments(adapter.posture):
+        yield ArgEntry(text, Source.UPDATES)
     for rule in adapter.mapping:
         if isinstance(rule.target, FlagTarget) and (value := delivery.value(rule.key)) is not None:
             delivery.typed(rule.key)  # refuses what is not of the key's type
             source = Source.ENGINE if rule.key in ENGINE_KEYS else Source.SETTING
             yield from (ArgEntry(text, source, rule.key) for text in _flag_tokens(rule.target.flag, value))
-    for text in posture.arguments(adapter.posture):
-        yield ArgEntry(text, Source.UPDATES)
 
 
 def _carried(launch: Launch, adapter: Adapter, delivery: Delivery) -> Iterator[Carried]:

@@ -21,7 +21,8 @@ POSTURES = st.builds(
         env=TABLES,
         args=TEXTS,
         config=st.none()
-        | st.builds(ConfigSwitch, env=TEXT, key=TEXT, value=TEXT | st.booleans() | st.integers()),
+        | st.builds(ConfigSwitch, env=TEXT, key=TEXT, value=TEXT | st.booleans() | st.integers())
+        | st.builds(ConfigSwitch, file=TEXT, key=TEXT, value=TEXT | st.booleans() | st.integers()),
         switch=st.none() | TEXT,
         managed_layer=st.none() | st.booleans() | TEXT,
         verified=st.none() | TEXT,

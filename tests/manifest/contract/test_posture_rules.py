@@ -112,6 +112,33 @@ def test_the_schema_and_the_scanner_know_the_same_syntaxes(valid: str) -> None:
         ('[kt.updates]\nenv = { MODEL = "1" }\n', "[kt.updates]", "which [config.model] sets"),
         (ISOLATION + '[kt.updates]\nenv = { A = "1" }\n', "[kt.updates]", "which [kt.isolation] sets"),
         ('[kt.updates]\nconfig = { env = "A" }\n', "[kt.updates]", "config without key and value"),
+        ('[kt.updates]\nconfig = { key = "a" }\n', "[kt.updates]", "config without env or file and value"),
+        (
+            '[kt.updates]\nconfig = { env = "A", file = "a.toml", key = "a", value = 1 }\n',
+            "[kt.updates]",
+            "config with env and file",
+        ),
+        (
+            '[kt.updates]\nconfig = { file = "../a.toml", key = "a", value = 1 }\n',
+            "[kt.updates]",
+            "config.file",
+        ),
+        (
+            '[kt.updates]\nconfig = { file = "a.ini", key = "a", value = 1 }\n',
+            "[kt.updates]",
+            'config.file = "a.ini"',
+        ),
+        (
+            '[kt.config."agent.X"]\nenv = "U"\ntemplate = "x"\nformat = "text"\n[kt.updates]\nenv = { U = "1" }\n',
+            "[kt.updates]",
+            "which [kt.config.agent.X] sets",
+        ),
+        (
+            '[kt.config."agent.X"]\nfile = { path = "d", key = "k" }\nformat = "json"\n'
+            '[kt.isolation]\nenv = { A = "d" }\n',
+            "[kt.isolation]",
+            'env.A = "d"',
+        ),
         (
             '[kt.updates]\nconfig = { env = "A", key = "a..b", value = false }\n',
             "[kt.updates]",
@@ -173,6 +200,18 @@ def test_an_unknown_key_is_one_and_the_known_one_is_suggested(valid: str, more: 
 
     assert "unknown_key" == fault.kind
     assert suggestion in fault.do
+
+
+def test_a_switch_in_a_file_is_frozen_with_the_format_of_its_name(valid: str) -> None:
+    more = '[kt.updates]\nconfig = { file = "a\\\\b.yml", key = "a.b", value = "no" }\n'
+
+    adapter = manifest.parse(valid + more, origin="x")
+
+    assert adapter.posture.updates is not None
+    switch = adapter.posture.updates.config
+    assert ConfigSwitch(file="a/b.yml", key="a.b", value="no") == switch
+    assert ("yaml", "a/b.yml") == (switch.format, switch.place)
+    assert adapter == Adapter.from_json(adapter.to_json())
 
 
 def test_another_syntax_is_an_unknown_word(valid: str) -> None:

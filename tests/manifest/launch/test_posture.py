@@ -1,6 +1,8 @@
 import json
+import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,6 +10,8 @@ from kt_manifest.contract import kinds
 from kt_manifest.contract.declared_posture import ConfigSwitch, Isolation, Posture, Updates, Version
 from kt_manifest.contract.snapshot import Adapter
 from kt_manifest.launch import posture
+from kt_manifest.launch.agent_home import RenderedFile
+from kt_manifest.launch.native_file import MergedFile
 from kt_manifest.launch.posture import Neighbour, SwitchUndeliverable
 from kt_manifest.launch.provenance import EnvEntry, Source
 
@@ -114,6 +118,55 @@ def test_what_takes_no_switch_is_refused_without_its_value(value: str, got: str)
     assert got in caught.value.got
     assert "agent.CONTENT" in str(caught.value)
     assert "canary" not in str(caught.value)
+
+
+IN_FILE = Posture(updates=Updates(config=ConfigSwitch(file="a/b.toml", key="auto.update", value=False)))
+EDIT = (("auto", "update"), False)
+
+
+def test_a_switch_in_a_file_that_nobody_writes_is_merged_into_it() -> None:
+    files, merges, told = posture.merged(IN_FILE, [RenderedFile("c.toml", "x")], [])
+
+    assert ((RenderedFile("c.toml", "x"),), (MergedFile("a/b.toml", "toml", (EDIT,)),), []) == (
+        files,
+        merges,
+        told,
+    )
+
+
+@pytest.mark.parametrize(("there", "replaced"), [([], False), ([EDIT], False), ([(EDIT[0], True)], True)])
+def test_a_switch_joins_the_values_that_go_into_its_file(there: list[Any], replaced: bool) -> None:
+    given = MergedFile("a/b.toml", "toml", ((("model",), "m"), *there))
+
+    files, [merged], told = posture.merged(IN_FILE, [], [given])
+
+    assert ((), ((("model",), "m"), EDIT)) == (files, merged.edits)
+    assert replaced == (["auto.update in a/b.toml is replaced: [kt.updates] sets it"] == told)
+    assert replaced or [] == told
+
+
+def test_a_switch_is_put_into_a_file_that_is_written_whole() -> None:
+    [file], merges, _ = posture.merged(
+        IN_FILE, [RenderedFile("a/b.toml", '# Rendered by kt\nmodel = "m"\n')], []
+    )
+    [empty], _, _ = posture.merged(IN_FILE, [RenderedFile("a/b.toml", "")], [])
+
+    assert file.content.startswith("# Rendered by kt\n")
+    assert {"model": "m", "auto": {"update": False}} == tomllib.loads(file.content)
+    assert ({"auto": {"update": False}}, ()) == (tomllib.loads(empty.content), merges)
+
+
+def test_a_file_that_takes_no_switch_is_refused() -> None:
+    with pytest.raises(SwitchUndeliverable, match=r"a/b\.toml") as caught:
+        posture.merged(IN_FILE, [RenderedFile("a/b.toml", 'auto = "sk-canary"\n')], [])
+
+    assert "canary" not in str(caught.value)
+
+
+def test_without_a_switch_in_a_file_the_files_stay_as_they_are() -> None:
+    files, merges = (RenderedFile("a", "b"),), (MergedFile("c.json", "json", ()),)
+
+    assert (files, merges, []) == posture.merged(WHOLE, files, merges)
 
 
 # -- what is found -------------------------------------------------------------------------------------------------

@@ -438,7 +438,7 @@ def test_a_secret_with_a_placeholder_is_refused_and_not_told() -> None:
     assert "canary" not in str(caught.value)
 
 
-def test_isolation_is_delivered_with_its_folders_and_the_switch_comes_last() -> None:
+def test_isolation_is_delivered_with_its_folders_and_the_switch_before_what_settings_add() -> None:
     adapter = _replacing(
         Rule("model", FlagTarget("--model")),
         isolation=Isolation(env={"ROOT": "a/b"}),
@@ -447,14 +447,14 @@ def test_isolation_is_delivered_with_its_folders_and_the_switch_comes_last() -> 
 
     launch = render.render(adapter, {"model": "m"}, _run())
 
-    assert ("prog", "--serve", "--model", "m", "-c", "update=false") == launch.argv
+    assert ("prog", "--serve", "-c", "update=false", "--model", "m") == launch.argv
     assert [
         (Source.ADAPTER, ""),
         (Source.ADAPTER, ""),
-        (Source.SETTING, "model"),
-        (Source.SETTING, "model"),
         (Source.UPDATES, ""),
         (Source.UPDATES, ""),
+        (Source.SETTING, "model"),
+        (Source.SETTING, "model"),
     ] == [(entry.source, entry.key) for entry in launch.arguments]
     assert (("a/b",), "/home/x/a/b") == (launch.folders, launch.env["ROOT"])
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from kt_manifest.contract import declared_posture
 from kt_manifest.contract.declared_posture import Isolation, Updates
 from kt_manifest.contract.snapshot import Adapter
 
@@ -36,7 +37,7 @@ def _updates(updates: Updates) -> dict[str, Any]:
         "never": updates.never,
         "env": dict(updates.env),
         "args": list(updates.args),
-        "config": None if config is None else {"env": config.env, "key": config.key, "value": config.value},
+        "config": None if config is None else declared_posture.plain_switch(config),
         "switch": updates.switch,
         "managed_layer": updates.managed_layer,
         "verified": updates.verified,
