@@ -50,9 +50,55 @@ class KtRuleSection(Strict):
     template: str | None = None
 
 
+class SubstitutionSection(Strict):
+    """`[kt.substitution]`: how the agent writes placeholders for variables in its own configuration."""
+
+    syntax: list[Literal["{env:VAR}", "${VAR}", "${VAR:-text}", "$VAR", "%VAR%"]] | None = None
+
+
+class IsolationSection(Strict):
+    """`[kt.isolation]`: which variables get a folder inside the Agent Home."""
+
+    env: dict[str, str] = Field(default_factory=dict)
+    undocumented: list[str] = Field(default_factory=list)
+    validated: str | None = None
+
+
+class ConfigSwitchSection(Strict):
+    """`config = { env or file, key, value }` in `[kt.updates]`."""
+
+    env: str | None = None
+    file: str | None = None
+    key: str | None = None
+    value: Any = None
+
+
+class UpdatesSection(Strict):
+    """`[kt.updates]`: how self-update is switched off. `posture_rules` judges what is of more than one type."""
+
+    never: bool | None = None
+    env: dict[str, str] = Field(default_factory=dict)
+    args: list[str] = Field(default_factory=list)
+    config: ConfigSwitchSection | None = None
+    switch: str | None = None
+    managed_layer: Any = None
+    verified: str | None = None
+
+
+class VersionSection(Strict):
+    """`[kt.version]`: how the installed release is asked."""
+
+    command: list[str] | None = None
+    pattern: str | None = None
+
+
 class KtSection(Strict):
     """`[kt]`: where this engine's additions go."""
 
     config: dict[str, KtRuleSection] = Field(default_factory=dict)
     ready: ReadySection | None = None
     send: SendSection | None = None
+    substitution: SubstitutionSection | None = None
+    isolation: IsolationSection | None = None
+    updates: UpdatesSection | None = None
+    version: VersionSection | None = None

@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from kt_manifest import toml_text, words
-from kt_manifest.contract import judgement, kt_config_rules, ready_rules, schema, snapshot
+from kt_manifest.contract import (
+    declared_posture,
+    judgement,
+    kt_config_rules,
+    posture_rules,
+    ready_rules,
+    schema,
+    snapshot,
+)
 from kt_manifest.contract.capability import Declaration, Level, Support
 from kt_manifest.contract.findings import Finding
 from kt_manifest.contract.snapshot import Adapter, Template
@@ -216,6 +224,7 @@ def _adapter(model: schema.Manifest) -> Adapter:
         types=types,
         contract_version=model.contract_version.strip(),
         ready=ready_rules.declared(model.kt.ready) if model.kt and model.kt.ready else None,
+        posture=posture_rules.declared(model.kt) if model.kt else declared_posture.NOTHING,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
+from kt_manifest.contract import kt_schema
 from kt_manifest.contract.kt_schema import (
     KtFileSection,
     KtRuleSection,
@@ -118,6 +119,11 @@ _TABLES: tuple[tuple[tuple[str, ...], type[Strict]], ...] = (
     (("kt", "config", "*", "file"), KtFileSection),
     (("kt", "ready"), ReadySection),
     (("kt", "send"), SendSection),
+    (("kt", "substitution"), kt_schema.SubstitutionSection),
+    (("kt", "isolation"), kt_schema.IsolationSection),
+    (("kt", "updates"), kt_schema.UpdatesSection),
+    (("kt", "updates", "config"), kt_schema.ConfigSwitchSection),
+    (("kt", "version"), kt_schema.VersionSection),
 )
 
 

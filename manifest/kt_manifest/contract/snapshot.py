@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kt_manifest import words
+from kt_manifest.contract import declared_posture
 from kt_manifest.contract.capability import Declaration
+from kt_manifest.contract.declared_posture import Posture
 
 SELF_REPORTED = "self-reported"
 ENGINE_OBSERVED = "engine-observed"
@@ -122,6 +124,7 @@ class Adapter:
     types: Mapping[str, str] = field(default_factory=dict)
     contract_version: str | None = None
     ready: Ready | None = None
+    posture: Posture = declared_posture.NOTHING
 
     def maps(self, key: str) -> bool:
         """Tell whether a unified key is delivered anywhere."""

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from kt_manifest.contract.capability import CAPABILITIES, SYSTEMS, Declaration, Level, Support
+from kt_manifest.contract.declared_posture import Posture
 from kt_manifest.contract.snapshot import (
     CHANNELS,
     FORMATS,
@@ -62,29 +63,34 @@ def read(text: str) -> Adapter:
 
 def _plain(adapter: Adapter) -> dict[str, Any]:
     templates = {name: getattr(adapter, name) for name in ("start", "stop", "pause", "resume")}
-    return {
-        "schema_version": VERSION,
-        "kind": adapter.kind,
-        "display_name": adapter.display_name,
-        "contract_version": adapter.contract_version,
-        "lifecycle": {
-            name: {"exec": template.exec, "args": list(template.args), "env": dict(template.env)}
-            for name, template in templates.items()
-            if template is not None
-        },
-        "capabilities": {
-            name: {system: getattr(adapter.declaration, name).on(system).value for system in SYSTEMS}
-            for name in CAPABILITIES
-        },
-        "metering_source": adapter.metering_source,
-        "channel": adapter.channel,
-        **({"send_url": adapter.send_url} if adapter.send_url is not None else {}),
-        "mapping": [
-            {"key": rule.key, **_plain_target(rule.target), **_plain_shape(rule.shape)}
-            for rule in adapter.mapping
-        ],
-        **({"types": dict(adapter.types)} if adapter.types else {}),
-    } | ({} if adapter.ready is None else {"ready": _plain_ready(adapter.ready)})
+    declared = adapter.posture.to_json()
+    return (
+        {
+            "schema_version": VERSION,
+            "kind": adapter.kind,
+            "display_name": adapter.display_name,
+            "contract_version": adapter.contract_version,
+            "lifecycle": {
+                name: {"exec": template.exec, "args": list(template.args), "env": dict(template.env)}
+                for name, template in templates.items()
+                if template is not None
+            },
+            "capabilities": {
+                name: {system: getattr(adapter.declaration, name).on(system).value for system in SYSTEMS}
+                for name in CAPABILITIES
+            },
+            "metering_source": adapter.metering_source,
+            "channel": adapter.channel,
+            **({"send_url": adapter.send_url} if adapter.send_url is not None else {}),
+            "mapping": [
+                {"key": rule.key, **_plain_target(rule.target), **_plain_shape(rule.shape)}
+                for rule in adapter.mapping
+            ],
+            **({"types": dict(adapter.types)} if adapter.types else {}),
+        }
+        | ({} if adapter.ready is None else {"ready": _plain_ready(adapter.ready)})
+        | ({"posture": declared} if declared else {})
+    )
 
 
 def _plain_ready(ready: Ready) -> dict[str, Any]:
@@ -129,6 +135,7 @@ def _adapter(facts: dict[str, Any]) -> Adapter:
         ),
         types={_text(key): _one_of(type_, TYPES) for key, type_ in facts.get("types", {}).items()},
         ready=None if facts.get("ready") is None else _ready(facts["ready"]),
+        posture=Posture.from_json(facts.get("posture", {})),
         **templates,
     )
 

@@ -87,6 +87,53 @@ def write_files(home: Path, files: Sequence[RenderedFile]) -> None:
             write(root, file)
 
 
+def read_file(home: Path, path: str) -> bytes | None:
+    """Return what is in a file inside the Agent Home; None where there is none that could be read without a link."""
+    if native_path.fault(path):
+        return None
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    *names, name = native_path.segments(path)
+    opened: list[int] = []
+    try:
+        opened.append(os.open(home, flags | os.O_DIRECTORY))
+        for folder in names:
+            opened.append(os.open(folder, flags | os.O_DIRECTORY, dir_fd=opened[-1]))
+        opened.append(os.open(name, flags, dir_fd=opened[-1]))
+        if not stat.S_ISREG(os.fstat(opened[-1]).st_mode):
+            return None
+        with os.fdopen(os.dup(opened[-1]), "rb") as file:
+            return file.read()
+    except OSError:
+        return None
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+
+
+def make_folders(home: Path, folders: Sequence[str]) -> None:
+    """Make folders inside the Agent Home where they are missing, 0700 each; what is in them is never looked at.
+
+    Raises:
+        RenderRefused: an unsafe path, something other than a folder in the way (a symbolic link included), no
+            permission, no space. Folders before it in the sequence have been made.
+    """
+    if not folders:
+        return
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    for path in folders:
+        if fault := native_path.fault(path):
+            raise RenderRefused(path, got=fault)
+        try:
+            root = os.open(home, flags)
+            try:
+                with _folder(root, list(native_path.segments(path)), path, make=True):
+                    pass
+            finally:
+                os.close(root)
+        except OSError as error:
+            raise RenderRefused(path, got=error.strerror or str(error)) from error
+
+
 def write(root: int, file: RenderedFile) -> None:
     """Write one file below the open Agent Home, or remove one of ours. Raises RenderRefused."""
     if file.content:

@@ -71,6 +71,26 @@ def write_files(home: Path, files: Sequence[RenderedFile], merges: Sequence[Merg
             journal = _take(root, journal, step)
 
 
+def merges_pending(home: Path, merges: Sequence[MergedFile]) -> tuple[str, ...]:
+    """Return which files a launch would put values into, or take values out of; those that cannot be told as well."""
+    try:
+        with agent_home.opened(home) as root:
+            journal = merge_journal.read(root)
+            wanted = {file.path: file for file in merges}
+            for path, entry in journal.merged.items():
+                wanted.setdefault(path, MergedFile(path, entry.format, ()))
+            return tuple(path for path, file in wanted.items() if _would_change(root, journal, file))
+    except (RenderRefused, JournalUnreadable):
+        return tuple(file.path for file in merges)
+
+
+def _would_change(root: int, journal: Journal, file: MergedFile) -> bool:
+    try:
+        return _step(root, journal, file).changes()
+    except (MergeRefused, RenderRefused):
+        return True
+
+
 def put_back(home: Path) -> tuple[str, ...]:
     """Put back everything that was put into files of this Agent Home; return what could not be, as sentences.
 

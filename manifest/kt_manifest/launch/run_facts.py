@@ -10,6 +10,7 @@ ENGINE_KEYS = frozenset({options.BASE_URL, options.ORIGIN, options.UPSTREAM_API_
 """Never taken from the settings: a hand-written one cannot lead past the meter, and the provider's key stays here."""
 
 CARRY_A_TOKEN = frozenset({options.BASE_URL, options.ORIGIN, options.UPSTREAM_API_KEY})
+"""Of these, the ones in which the token of a Run stands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,7 @@ class RunFacts:
         placeholder_key: what the agent gets in place of the provider's key; None when its own key passes.
         memory_dir: the attached memory folder.
         secret_keys: the settings that were references before they were resolved.
+        instance_name: with it, the agent gets `KT_INSTANCE` and `KT_RUN`.
     """
 
     home: Path
@@ -32,6 +34,7 @@ class RunFacts:
     metering_origin: str | None = None
     placeholder_key: str | None = field(default=None, repr=False)
     instance_id: str = ""
+    instance_name: str = ""
     run_id: str = ""
     memory_dir: Path | None = None
     secret_keys: frozenset[str] = frozenset()

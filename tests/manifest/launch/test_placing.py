@@ -308,3 +308,28 @@ def test_the_journal_shows_no_value_of_ours(tmp_path: Path, file: Path) -> None:
 def test_the_refusals_of_the_formats_are_all_translated() -> None:
     for error in (Occupied(("a",), "a value"), Uneditable("x")):
         assert isinstance(placing._refused("p", "json", error), MergeRefused)
+
+
+def test_what_a_start_would_change_in_files_can_be_asked_without_changing_them(
+    tmp_path: Path, file: Path
+) -> None:
+    file.write_text('{"mine": 1}')
+    ours = MergedFile("c/a.json", "json", ((("k",), "v"),))
+    before = file.read_bytes()
+
+    assert ("c/a.json",) == placing.merges_pending(tmp_path, [ours])
+    assert before == file.read_bytes()
+    assert [file] == [path for path in tmp_path.rglob("*") if path.is_file()]
+
+    write_files(tmp_path, (), (ours,))
+    assert () == placing.merges_pending(tmp_path, [ours])
+    assert ("c/a.json",) == placing.merges_pending(tmp_path, [])
+
+
+@pytest.mark.parametrize("damage", ["no json", '{"k": {"a": 1}}'])
+def test_what_a_start_would_refuse_counts_as_a_change(tmp_path: Path, file: Path, damage: str) -> None:
+    file.write_text(damage)
+    ours = MergedFile("c/a.json", "json", ((("k", "b", "c"), "v"), (("k", "a", "d"), "v")))
+
+    assert ("c/a.json",) == placing.merges_pending(tmp_path, [ours])
+    assert ("c/a.json",) == placing.merges_pending(tmp_path / "away", [ours])
