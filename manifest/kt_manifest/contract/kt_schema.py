@@ -36,3 +36,5 @@ class KtSection(Strict):
 
     ready: ReadySection | None = None
     send: SendSection | None = None
+    defaults: dict[str, Any] | None = None
+    """`[kt.defaults]`: settings of this kind of agent. `default_rules` judges them."""

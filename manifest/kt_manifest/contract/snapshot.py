@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kt_manifest import words
+from kt_manifest.configuration.value_types import Value
 from kt_manifest.contract.capability import Declaration
 
 SELF_REPORTED = "self-reported"
@@ -83,7 +84,7 @@ class Adapter:
     """Everything frozen at registration.
 
     `start` is None for a kind that cannot launch. `contract_version` is what the manifest declared, None for a
-    built-in kind. `mapping` is in the order of the manifest.
+    built-in kind. `mapping` is in the order of the manifest. `defaults` are settings, weaker than anybody's.
     """
 
     kind: str
@@ -99,6 +100,7 @@ class Adapter:
     mapping: tuple[Rule, ...] = ()
     contract_version: str | None = None
     ready: Ready | None = None
+    defaults: Mapping[str, Value] = field(default_factory=dict)
 
     def maps(self, key: str) -> bool:
         """Tell whether a unified key is delivered anywhere."""

@@ -4,8 +4,10 @@ Additive within version 1: a reader ignores fields that it does not know.
 """
 
 import json
+from functools import lru_cache
 from typing import Any
 
+from kt_manifest.configuration.value_types import Value
 from kt_manifest.contract.capability import CAPABILITIES, SYSTEMS, Declaration, Level, Support
 from kt_manifest.contract.snapshot import (
     CHANNELS,
@@ -41,8 +43,9 @@ def write(adapter: Adapter) -> str:
     return json.dumps(_plain(adapter), ensure_ascii=True, separators=(",", ":"))
 
 
+@lru_cache(maxsize=1024)
 def read(text: str) -> Adapter:
-    """Read a snapshot.
+    """Read a snapshot; the same text, which never changes once it is frozen, is read once.
 
     Raises:
         SnapshotUnreadable: it is no snapshot, or of a later version than this reader knows.
@@ -77,7 +80,9 @@ def _plain(adapter: Adapter) -> dict[str, Any]:
         "channel": adapter.channel,
         **({"send_url": adapter.send_url} if adapter.send_url is not None else {}),
         "mapping": [{"key": rule.key, **_plain_target(rule.target)} for rule in adapter.mapping],
-    } | ({} if adapter.ready is None else {"ready": _plain_ready(adapter.ready)})
+        **({} if adapter.ready is None else {"ready": _plain_ready(adapter.ready)}),
+        **({"defaults": dict(adapter.defaults)} if adapter.defaults else {}),
+    }
 
 
 def _plain_ready(ready: Ready) -> dict[str, Any]:
@@ -112,6 +117,7 @@ def _adapter(facts: dict[str, Any]) -> Adapter:
         send_url=None if facts.get("send_url") is None else str(facts["send_url"]),
         mapping=tuple(Rule(_text(rule["key"]), _target(rule)) for rule in facts["mapping"]),
         ready=None if facts.get("ready") is None else _ready(facts["ready"]),
+        defaults={_text(key): _value(value) for key, value in facts.get("defaults", {}).items()},
         **templates,
     )
 
@@ -147,6 +153,10 @@ def _target(facts: dict[str, Any]) -> Target:
     if "flag" in facts:
         return FlagTarget(_text(facts["flag"]))
     return FileTarget(_text(facts["file"]["path"]), _text(facts["file"]["key"]))
+
+
+def _value(value: object) -> Value:
+    return [_text(item) for item in value] if isinstance(value, list) else _text(value)
 
 
 def _text(value: object) -> str:
