@@ -5,7 +5,7 @@ import re
 
 import click
 
-from kt_cli import exit_codes, output, session
+from kt_cli import completing, exit_codes, output, session
 from kt_cli.failure import Failure
 from kt_cli.link import ENGINE_LOST, EngineAway
 
@@ -31,7 +31,7 @@ class Key(click.ParamType[bytes]):
 
 
 @click.command()
-@click.argument("name")
+@completing.name_argument
 @click.option(
     "--tail",
     type=click.IntRange(0, 10_000),
