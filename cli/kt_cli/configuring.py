@@ -73,9 +73,7 @@ def get(name: str | None, key: str | None, *, reveal: bool, source: bool, as_jso
         return
     entries = answer["entries"]
     if not entries:
-        output.result(
-            "Nothing is set for all agents." if name is None else f"{name} has no configuration."
-        )
+        output.result("Nothing is set for all agents." if name is None else f"{name} has no configuration.")
         verb = "kt config set" if name is None else f"kt agent config set {name}"
         output.note(f"set some: {verb} KEY VALUE")
     elif source:

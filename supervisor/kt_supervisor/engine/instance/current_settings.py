@@ -114,7 +114,8 @@ class CurrentSettings:
     def of_fleet(self) -> Settings:
         """Return what is set for all instances: the defaults and the fleet's file."""
         fleet = self._layers.read(self._files.fleet_config)
-        return _judged([layers.engine_default(), _layer(layers.FLEET, fleet)], (fleet,))
+        found = _judged([layers.engine_default(), _layer(layers.FLEET, fleet)], (fleet,))
+        return replace(found, alarms=tuple(replace(alarm, in_force=_FOR_ALL) for alarm in found.alarms))
 
     def for_start(self, row: InstanceRow, overrides: Mapping[str, Value]) -> tuple[Entry, ...]:
         """Return what a start uses, not judged yet. Raises MalformedLayer, LayerUnavailable."""
@@ -202,6 +203,9 @@ class CurrentSettings:
             known = {} if started is None else {key: started.values.get(key) for key in options.LIVE}
             self._good[name] = known
         return self._good[name]
+
+
+_FOR_ALL = "; agents that run keep what was in force, and a start that it concerns is refused"
 
 
 def _layers(
