@@ -82,7 +82,7 @@ From weak to strong; the strongest that has a key wins, key by key:
 | `kind-default` | `[kt.defaults]` of the adapter, frozen at registration | the adapter's author |
 | `fleet` | `config.toml` in the state directory | `kt config set`, or you by hand |
 | `instance` | `config.toml` in the Agent Home | `kt agent config set`, or you by hand |
-| `invocation-override` | `kt agent start NAME --set KEY=VALUE`, then what the engine delivers | whoever starts it, the engine |
+| `invocation-override` | `kt agent start NAME --set KEY=VALUE`; above it what the engine delivers | a start |
 
 Where shapes differ (`agent.A` in one layer, `agent.A.B` in another), the stronger one removes the weaker. What `--set`
 says holds from that start until the next `kt agent start`: also for restarts that nobody asks for, and for `kt agent

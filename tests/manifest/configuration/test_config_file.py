@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests import small_disk
 
 from kt_manifest.configuration import config_file
 
@@ -353,3 +354,21 @@ def test_a_link_is_not_cut_by_an_edit(path: Path) -> None:
 
     assert path.is_symlink()
     assert COMMENTED == target.read_text()
+
+
+def test_a_full_and_a_read_only_disk_refuse_the_change_whole(tmp_path: Path) -> None:
+    with small_disk.mounted(tmp_path / "disk", "16k") as disk:
+        path = disk / "config.toml"
+        config_file.set(path, "model", "a")
+        before = path.read_bytes()
+
+        with pytest.raises(config_file.LayerUnavailable, match="No space left"):
+            config_file.set(path, "agent.A", "x" * 60_000)
+        with pytest.raises(config_file.LayerUnavailable, match="No space left"):
+            config_file.replace(path, "#" * 60_000, was=before.decode())
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        with pytest.raises(config_file.LayerUnavailable, match="Read-only"):
+            config_file.set(path, "model", "b")
+
+        assert before == path.read_bytes()
+        assert [path] == list(disk.iterdir())

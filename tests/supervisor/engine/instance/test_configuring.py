@@ -269,3 +269,46 @@ def test_an_adapters_defaults_are_weaker_than_everybody(house: Any) -> None:
     house.start("bot")
     house.until(lambda: _agents_words(house), "it has spoken")
     assert ["None kind"] == _agents_words(house)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("agent.A", "x" * 1_000_000, "got a value of 1000000 bytes"),
+        ("agent.A\x1b", "x", "a name with a space or control character"),
+        ("agent.A", "x\0y", "a NUL character"),
+        ("agent..A", "x", "an empty segment between dots"),
+        ("", "x", "unknown config key"),
+        ("x" * 1_000_000, "x", "no close match"),
+        ("restart", "x", "unknown config key"),
+    ],
+)
+@pytest.mark.parametrize("target", ["/v1/config", "/v1/agents/bot/config"])
+def test_what_no_setting_can_be_is_refused_in_a_sentence(
+    house: Any, target: str, key: str, value: str, says: str
+) -> None:
+    house.register("bot", TELLS)
+
+    refused = house.refusal("PUT", target, {"key": key, "value": value, "env": {}})
+
+    assert 2 == refused.exit_code
+    assert says in str(refused)
+    assert len(str(refused)) < 500
+    assert str(refused).isprintable()
+    assert not house.files.fleet_config.exists()
+    assert not (house.files.home("bot") / "config.toml").exists()
+
+
+def test_a_key_for_all_that_goes_to_an_adapters_address_is_told(house: Any) -> None:
+    url = {"metering.upstream_base_url": "http://127.0.0.1:9/v1"}
+    house.register("bot", TELLS, observe=True, defaults=url)
+    _set_for_all(house, "metering.upstream_api_key", "secret:KEY")
+
+    def told() -> list[str]:
+        answer = house.ask("POST", "/v1/agents/bot/start", {"env": {"PATH": "/usr/bin:/bin", "KEY": "sk-x"}})
+        house.stop("bot")
+        return [notice for notice in answer["notices"] if "the adapter names" in notice]
+
+    assert 1 == len(told())
+    house.set("bot", "metering.upstream_base_url", "http://127.0.0.1:9/v1")
+    assert [] == told()
