@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 import click
+from click import shell_completion
 from click.shell_completion import CompletionItem
 
 from kt_cli import environment
@@ -42,6 +43,40 @@ def assignments(_: click.Context, __: click.Parameter, incomplete: str) -> list[
 
 name_argument = click.argument("name", shell_complete=agent_names)
 """The argument of every verb about one agent that is there."""
+
+
+class Bash(shell_completion.BashComplete):
+    """As click's own, for words with `=` in them.
+
+    bash(1), COMP_WORDBREAKS: it takes `--set KEY=VALUE` apart at the sign, and replaces only what stands behind it.
+    What goes on behind the offer (`KEY=`, `agent.`) gets no space.
+    """
+
+    source_template = shell_completion.BashComplete.source_template.replace(
+        "COMPREPLY+=($value)",
+        'COMPREPLY+=($value)\n            [[ "$value" == *[=.] ]] && compopt -o nospace 2>/dev/null',
+    )
+
+    _apart = ""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """Return the words before, and the one to complete, put together again."""
+        args, incomplete = super().get_completion_args()
+        if incomplete == "=":
+            args, incomplete = [*args, "="], ""
+        if len(args) > 1 and args[-1] == "=":
+            self._apart = f"{args[-2]}="
+            return args[:-2], self._apart + incomplete
+        return args, incomplete
+
+    def format_completion(self, item: CompletionItem) -> str:
+        """Return what the script reads: the part that bash replaces."""
+        return f"{item.type},{str(item.value).removeprefix(self._apart)}"
+
+
+def prepare() -> None:
+    """Have click use what is here; before a completion or its script is asked for."""
+    shell_completion.add_completion_class(Bash)
 
 
 def _keys(incomplete: str, *, suffix: str) -> list[CompletionItem]:

@@ -151,6 +151,9 @@ def main(argv: Sequence[str] | None = None) -> None:
                 errors="backslashreplace"
             )  # a terminal that knows no dash is no reason to fail
     if environment.completing():
+        from kt_cli import completing
+
+        completing.prepare()
         cli.main(prog_name="kt")
     sys.exit(run(sys.argv[1:] if argv is None else argv))
 

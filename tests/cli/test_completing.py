@@ -1,5 +1,6 @@
 """What a shell is offered; asked as a shell asks, in a process of its own."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -84,6 +85,41 @@ def test_the_script_is_one_that_the_shell_takes(kt: Any, shell: str, tmp_path: P
         script = tmp_path / "script"
         script.write_text(done.out)
         subprocess.run([found, "-n", str(script)], check=True)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="wants bash")
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["agent", "start", "beta", "--set", "restart.pol"], "restart.policy="),
+        (["agent", "start", "beta", "--set", "restart.policy", "="], "never on-failure always"),
+        (["agent", "start", "beta", "--set", "restart.policy", "=", "n"], "never"),
+        (["agent", "config", "set", "br"], "bravo"),
+    ],
+)
+def test_bash_itself_is_offered_what_it_replaces(
+    kt: Any, homes: Path, tmp_path: Path, words: list[str], offered: str
+) -> None:
+    """As bash calls it: a word with `=` comes in pieces."""
+    command = tmp_path / "kt"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kt_cli.main "$@"\n')
+    command.chmod(0o700)
+    (tmp_path / "script").write_text(kt("completion", "bash").out)
+    line = " ".join(f"'{word}'" for word in ("kt", *words))
+    code = (
+        f'source "{tmp_path}/script"; COMP_WORDS=({line}); COMP_CWORD={len(words)}\n'
+        '_kt_completion kt; echo "${COMPREPLY[@]}"'
+    )
+
+    done = subprocess.run(
+        ["bash", "-c", code],
+        capture_output=True,
+        text=True,
+        env=kt.environment(PATH=f"{tmp_path}:{os.environ['PATH']}"),
+        check=True,
+    )
+
+    assert offered == done.stdout.strip()
 
 
 def test_another_shell_is_refused_with_those_that_there_are(kt: Any) -> None:

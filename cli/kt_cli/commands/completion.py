@@ -19,8 +19,10 @@ def completion(shell: str) -> None:
     """
     from click import shell_completion
 
+    from kt_cli import completing
     from kt_cli.main import cli
 
+    completing.prepare()
     found = shell_completion.get_completion_class(shell)
     assert found is not None
     # Not the class's own `source`: the one of bash runs bash to look at its version.
