@@ -312,3 +312,18 @@ def test_a_key_for_all_that_goes_to_an_adapters_address_is_told(house: Any) -> N
     assert 1 == len(told())
     house.set("bot", "metering.upstream_base_url", "http://127.0.0.1:9/v1")
     assert [] == told()
+
+
+def test_settings_of_a_start_outlive_the_engine_and_go_with_the_agent(house: Any) -> None:
+    house.register("bot", TELLS)
+    _start(house, agent__X="one", restart__policy="never")
+    kept = house.files.started(house.entry("bot")["id"])
+
+    house.kill_engine()
+    house.wait_for_engine()
+
+    assert {"agent.X": ("one", "invocation-override")} == _get(house, "agent.X")
+    assert "never" == house.entry("bot")["restart_policy"]
+    assert kept.exists()
+    house.ask("DELETE", "/v1/agents/bot?home=retain&force=1")
+    assert not kept.exists()
