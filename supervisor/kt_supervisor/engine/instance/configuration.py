@@ -1,7 +1,7 @@
 """`config get` and `diff`, of one instance or of the fleet: what is set, where it comes from, what would change."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kt_ledger.layout import StateLayout
@@ -34,7 +34,7 @@ class Injected:
 
     key: str
     shown: str
-    value: str
+    value: str = field(repr=False)
 
 
 def get(

@@ -28,8 +28,8 @@ class Started:
     """What a Run was started with: `overrides` by its `start`, `values` all in effect, `digests` in place of keys."""
 
     run_id: str
-    overrides: Mapping[str, Value] = field(default_factory=dict)
-    values: Mapping[str, Value] = field(default_factory=dict)
+    overrides: Mapping[str, Value] = field(default_factory=dict, repr=False)
+    values: Mapping[str, Value] = field(default_factory=dict, repr=False)
     digests: Mapping[str, str] = field(default_factory=dict)
 
     def has(self, key: str, value: Value | None) -> bool:
