@@ -1,7 +1,7 @@
 """`python -m bench` (or `make bench`): what kt costs here, in one run.
 
 Prints the CPU of a metered call and of a streamed chunk (beside nginx where it is installed), the CPU of a whole
-`kt agent list`, the memory of keepers, and the rate at which events become durable. Linux.
+`kt agent list`, the time of `config get`, the memory of keepers, and the rate at which events become durable. Linux.
 """
 
 import shutil
@@ -10,6 +10,7 @@ import sys
 
 PARTS = {
     "command": "kt agent list, as a whole command, with a running engine",
+    "config_get": "config get of an agent with 200 settings, as a request to a running engine",
     "keeper": "memory of ten keepers side by side",
     "ingest": "events committed a second, durable",
     "lane": "CPU of a metered call and of a streamed chunk",

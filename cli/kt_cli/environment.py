@@ -52,6 +52,11 @@ def colour_wanted(variables: Mapping[str, str] | None = None) -> bool:
     return not seen.get("NO_COLOR") and seen.get("TERM") != "dumb"
 
 
+def editor() -> str:
+    """Return the command line of the editor that the user wants: `VISUAL`, else `EDITOR`, else vi (POSIX)."""
+    return os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+
+
 def columns() -> int | None:
     """Return the width that `COLUMNS` asks for; None where it asks for none."""
     asked = os.environ.get("COLUMNS", "")

@@ -47,11 +47,13 @@ ENGINE_VERBS = {
 }
 TOP_VERBS = {
     "agent": "kt_cli.main:agent",
+    "config": "kt_cli.commands.fleet_config:config",
     "engine": "kt_cli.main:engine",
     "events": "kt_cli.commands.events:events",
     "adapter": "kt_cli.commands.adapter:adapter",
     "doctor": "kt_cli.commands.doctor:doctor",
     "demo": "kt_cli.commands.demo:demo",
+    "completion": "kt_cli.commands.completion:completion",
 }
 
 
@@ -149,6 +151,9 @@ def main(argv: Sequence[str] | None = None) -> None:
                 errors="backslashreplace"
             )  # a terminal that knows no dash is no reason to fail
     if environment.completing():
+        from kt_cli import completing
+
+        completing.prepare()
         cli.main(prog_name="kt")
     sys.exit(run(sys.argv[1:] if argv is None else argv))
 

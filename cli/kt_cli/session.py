@@ -50,6 +50,11 @@ def client_for(name: str) -> Client:
     return client()
 
 
+def client_about(name: str | None) -> Client:
+    """Return a client to ask about one agent, or, with None, about all of them; raises as `client_for`."""
+    return client() if name is None else client_for(name)
+
+
 def ask(method: str, target: str, *, body: Any = None, timeout_s: float | None = ANSWER_TIMEOUT_S) -> Any:
     """Return the engine's answer to a call that the library has no verb for, starting the engine where it is away."""
     return client().perform(Request(method=method, target=target, body=body, timeout_s=timeout_s))

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from kt_client import ignition, place, upgrading
-from kt_client.errors import WrongUse
+from kt_client.configuration import ConfigurationVerbs
+from kt_client.targets import about, quoted
 from kt_client.wire import Request
-from kt_ledger.exit_codes import USAGE
 from kt_ledger.layout import StateLayout
 
 START_TIMEOUT_S = 120.0
@@ -37,7 +37,7 @@ EMPTY_FLEET: dict[str, Any] = {"schema_version": 2, "totals": EMPTY_TOTALS, "ins
 """What is said of a state directory that was never used."""
 
 
-class Verbs[Document, Lines](ABC):
+class Verbs[Document, Lines](ConfigurationVerbs[Document], ABC):
     """What can be asked of the engine of one state directory.
 
     Every verb but those of the engine itself starts an engine where none runs, unless `start_engine` is False: then it
@@ -101,7 +101,7 @@ class Verbs[Document, Lines](ABC):
 
     def show(self, name: str) -> Document:
         """Return all that is known of one agent."""
-        return self._ask(_about(name, "GET"))
+        return self._ask(about(name, "GET"))
 
     def usage_of_removed(self) -> Document:
         """Return what agents used that were removed, the latest first."""
@@ -110,28 +110,38 @@ class Verbs[Document, Lines](ABC):
     def usage(self, name: str | None = None) -> Document:
         """Return what one agent, or all of them together, have used."""
         if name is not None:
-            return self._ask(_about(name, "GET", "/usage"))
+            return self._ask(about(name, "GET", "/usage"))
         unused = {"schema_version": EMPTY_FLEET["schema_version"], "totals": EMPTY_TOTALS}
         return self._ask(Request(method="GET", target="/v1/usage", unused=unused))
 
     def calls(self, name: str, *, limit: int = 100) -> Document:
         """Return an agent's calls to its model, at most so many, the latest last."""
-        return self._ask(_about(name, "GET", f"/exchanges?limit={limit}"))
+        return self._ask(about(name, "GET", f"/exchanges?limit={limit}"))
 
-    def start(self, name: str, *, env: Mapping[str, str] | None = None) -> Document:
-        """Start an agent with this environment (None: this process's own); return when it runs."""
-        body = {"env": place.caller() if env is None else dict(env)}
-        return self._ask(_about(name, "POST", "/start", body=body, timeout_s=START_TIMEOUT_S))
+    def start(
+        self,
+        name: str,
+        *,
+        env: Mapping[str, str] | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> Document:
+        """Start an agent with this environment (None: this process's own); return when it runs.
+
+        `settings` hold from this start until the next one, restarts included, and win over what is set otherwise.
+        """
+        body: dict[str, Any] = {"env": place.caller() if env is None else dict(env)}
+        body |= {"settings": dict(settings)} if settings else {}
+        return self._ask(about(name, "POST", "/start", body=body, timeout_s=START_TIMEOUT_S))
 
     def render(self, name: str, *, env: Mapping[str, str] | None = None, reveal: bool = False) -> Document:
         """Return what a start with this environment would run; nothing is started. `reveal`: secrets in the clear."""
         body = {"env": place.caller() if env is None else dict(env), "reveal": reveal}
-        return self._ask(_about(name, "POST", "/render", body=body))
+        return self._ask(about(name, "POST", "/render", body=body))
 
     def stop(self, name: str, *, timeout_s: float = STOP_TIMEOUT_S) -> Document:
         """Stop an agent and everything that it started; after `timeout_s` it is forced."""
         body = {"timeout_s": timeout_s}
-        return self._ask(_about(name, "POST", "/stop", body=body, timeout_s=timeout_s + GRACE_S))
+        return self._ask(about(name, "POST", "/stop", body=body, timeout_s=timeout_s + GRACE_S))
 
     def restart(
         self, name: str, *, env: Mapping[str, str] | None = None, timeout_s: float = STOP_TIMEOUT_S
@@ -139,28 +149,28 @@ class Verbs[Document, Lines](ABC):
         """Stop an agent where it runs, and start it."""
         body = {"env": place.caller() if env is None else dict(env), "timeout_s": timeout_s}
         patience_s = timeout_s + GRACE_S + START_TIMEOUT_S
-        return self._ask(_about(name, "POST", "/restart", body=body, timeout_s=patience_s))
+        return self._ask(about(name, "POST", "/restart", body=body, timeout_s=patience_s))
 
     def pause(self, name: str) -> Document:
         """Freeze an agent, and hold its calls at the gateway."""
-        return self._ask(_about(name, "POST", "/pause", body={}))
+        return self._ask(about(name, "POST", "/pause", body={}))
 
     def resume(self, name: str) -> Document:
         """Let a paused agent go on."""
-        return self._ask(_about(name, "POST", "/resume", body={}))
+        return self._ask(about(name, "POST", "/resume", body={}))
 
     def send(self, name: str, text: str) -> Document:
         """Write text to an agent's standard input, as `kt agent send` does. Raises TimedOut where it is not taken."""
-        return self._ask(_about(name, "POST", "/send", body={"text": text}, timeout_s=SEND_TIMEOUT_S))
+        return self._ask(about(name, "POST", "/send", body={"text": text}, timeout_s=SEND_TIMEOUT_S))
 
     def eof(self, name: str) -> Document:
         """Close an agent's standard input."""
-        return self._ask(_about(name, "POST", "/eof", body={}))
+        return self._ask(about(name, "POST", "/eof", body={}))
 
     def remove(self, name: str, *, delete: bool = False, force: bool = False) -> Document:
         """Free an agent's name; `delete` its Agent Home as well, `force`: stop it first."""
         query = f"?home={'delete' if delete else 'retain'}&force={int(force)}"
-        return self._ask(_about(name, "DELETE", query, timeout_s=REMOVE_TIMEOUT_S))
+        return self._ask(about(name, "DELETE", query, timeout_s=REMOVE_TIMEOUT_S))
 
     def logs(
         self,
@@ -188,7 +198,7 @@ class Verbs[Document, Lines](ABC):
         chosen = {"tail": tail, "since_ns": since_ns, "run": run, "after": after}
         query += [(field, str(value)) for field, value in chosen.items() if value is not None]
         target = "/logs?" + "&".join(f"{field}={quoted(value)}" for field, value in query)
-        return self._follow(_about(name, "GET", target, timeout_s=None))
+        return self._follow(about(name, "GET", target, timeout_s=None))
 
     def events(self, *, after: int = 0, follow: bool = False, instance: str | None = None) -> Lines:
         """Yield what happened after an event's number, to all agents or to one; `follow`: without end."""
@@ -199,32 +209,15 @@ class Verbs[Document, Lines](ABC):
     # -- memory ------------------------------------------------------------------------------------------------
     def memory_show(self, name: str) -> Document:
         """Return what memory is attached to an agent."""
-        return self._ask(_about(name, "GET", "/memory"))
+        return self._ask(about(name, "GET", "/memory"))
 
     def memory_attach(self, name: str, kind: str) -> Document:
         """Attach memory, "filesystem" or "native", to an agent that does not run."""
-        return self._ask(_about(name, "PUT", "/memory", body={"kind": kind}))
+        return self._ask(about(name, "PUT", "/memory", body={"kind": kind}))
 
     def memory_detach(self, name: str) -> Document:
         """Detach it; its folder stays."""
-        return self._ask(_about(name, "DELETE", "/memory"))
-
-    # -- configuration -----------------------------------------------------------------------------------------
-    def config_get(self, name: str, key: str | None = None, *, reveal: bool = False) -> Document:
-        """Return the settings in effect, or one; `reveal`: secrets in the clear."""
-        query = _query(key=key, reveal="1" if reveal else None)
-        # A reference is looked up in this process's variables first, as at a start.
-        body = {"env": place.caller()} if reveal else None
-        return self._ask(_about(name, "GET", f"/config{query}", body=body))
-
-    def config_set(self, name: str, key: str, value: str) -> Document:
-        """Set one setting; the value is text, as on a command line."""
-        body = {"key": key, "value": value, "env": place.caller()}
-        return self._ask(_about(name, "PUT", "/config", body=body))
-
-    def config_unset(self, name: str, key: str) -> Document:
-        """Forget what was set for a key."""
-        return self._ask(_about(name, "DELETE", f"/config{_query(key=key)}"))
+        return self._ask(about(name, "DELETE", "/memory"))
 
     # -- the engine --------------------------------------------------------------------------------------------
     def engine_status(self) -> Document:
@@ -263,27 +256,3 @@ class Verbs[Document, Lines](ABC):
     @abstractmethod
     def _work(self, work: Callable[[], dict[str, Any]]) -> Document:
         """Do something that blocks, and give what it returns."""
-
-
-def _about(
-    name: str, method: str, target: str = "", *, body: Any = None, timeout_s: float | None = 60.0
-) -> Request:
-    if not name:
-        raise WrongUse("got an empty name, wanted an agent's", exit_code=USAGE, code="name_invalid")
-    path = f"/v1/agents/{quoted(name)}{target}"
-    return Request(method=method, target=path, body=body, timeout_s=timeout_s, about=name)
-
-
-def _query(**facts: str | None) -> str:
-    given = [f"{name}={quoted(value)}" for name, value in facts.items() if value is not None]
-    return f"?{'&'.join(given)}" if given else ""
-
-
-def quoted(text: str) -> str:
-    """Return text as it may stand in a path or a query: RFC 3986's unreserved characters, the rest percent-encoded."""
-    # urllib.parse has this, and costs a command that lists agents four milliseconds to import.
-    data = text.encode("utf-8", "surrogateescape")
-    return "".join(chr(byte) if chr(byte) in _UNRESERVED else f"%{byte:02X}" for byte in data)
-
-
-_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")

@@ -10,6 +10,7 @@
   ledger.db                       SQLite: the only file that only the engine opens
   config.toml  secrets.toml       the operator's
   environments/<instance id>.json the variables of its last start, for restarts without a caller
+  started/<instance id>.json      the settings of its last start: its overrides, and what `config diff` compares with
   agents/<name>/                  Agent Home, the agent's working directory: config.toml, rendered files
   runs/<run id>/                  lock, run.json, exit.json, keeper.sock, keeper.log, in.fifo,
                                   out-000001.log (+ .idx), err-000001.log (+ .idx), ...
@@ -176,6 +177,15 @@ class StateLayout:
     def environment(self, instance_id: str) -> Path:
         """Return the file that keeps the environment of an instance's last start."""
         return self.root / "environments" / f"{instance_id}.json"
+
+    def started(self, instance_id: str) -> Path:
+        """Return the file that keeps with which settings an instance was last started."""
+        return self.root / "started" / f"{instance_id}.json"
+
+    @property
+    def fleet_config(self) -> Path:
+        """The operator's settings for all instances."""
+        return self.root / "config.toml"
 
     def home(self, name: str) -> Path:
         """Return the Agent Home of an instance."""

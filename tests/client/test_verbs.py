@@ -2,7 +2,6 @@
 
 import pytest
 
-from kt_client import verbs
 from kt_client.asynchronous import AsyncClient
 from kt_client.blocking import Client
 
@@ -13,14 +12,6 @@ def test_both_clients_have_the_same_verbs() -> None:
 
     assert names(Client) == names(AsyncClient)
     assert {"register", "start", "pause", "send", "events", "config_set", "engine_upgrade"} <= names(Client)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("bot", "bot"), ("a b/c?d&e=f#g", "a%20b%2Fc%3Fd%26e%3Df%23g"), ("ä", "%C3%A4"), ("..", ".."), ("", "")],
-)
-def test_text_is_quoted_for_a_path(text: str, expected: str) -> None:
-    assert expected == verbs.quoted(text)
 
 
 def test_a_name_that_would_lead_elsewhere_is_refused_by_the_engine(shared_client: Client) -> None:

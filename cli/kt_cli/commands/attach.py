@@ -5,7 +5,7 @@ import re
 
 import click
 
-from kt_cli import output, session
+from kt_cli import completing, output, session
 from kt_cli.failure import Failure
 from kt_cli.link import ENGINE_LOST, EngineAway
 from kt_ledger import exit_codes
@@ -32,7 +32,7 @@ class Key(click.ParamType[bytes]):
 
 
 @click.command()
-@click.argument("name")
+@completing.name_argument
 @click.option(
     "--tail",
     type=click.IntRange(0, 10_000),

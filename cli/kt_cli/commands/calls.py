@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kt_cli import figures, following, output, session, table, terminal
+from kt_cli import completing, figures, following, output, session, table, terminal
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 100_000
@@ -17,7 +17,7 @@ WIDTHS = (24, 6, 24, 9, 9, 9)
 
 
 @click.command()
-@click.argument("name")
+@completing.name_argument
 @click.option(
     "--limit",
     type=click.IntRange(1, MAX_LIMIT),

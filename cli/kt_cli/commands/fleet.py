@@ -54,6 +54,8 @@ def show_fleet(*, as_json: bool) -> None:
     rows = [_row(entry, capped=capped) for entry in fleet["instances"]]
     titles = (*TITLES, BUDGET) if capped else TITLES
     output.result(table.render(titles, rows, width=terminal.width()))
+    for line in _alarms(fleet["instances"]):
+        output.result(output.wrapped(line))
     output.result("")
     output.result(output.wrapped(figures.totals(fleet["totals"])))
     if any(str(entry["agent_home"]).startswith(root + "/") for entry in fleet["instances"]):
@@ -69,6 +71,17 @@ def _with_restart(state: str, restart: dict[str, Any] | None) -> str:
     if due_in_s is not None:
         return f"{state}, back in {due_in_s:.0f}\N{NO-BREAK SPACE}s"
     return f"{state}, parked" if (restart or {}).get("parked") else state
+
+
+def _alarms(entries: list[dict[str, Any]]) -> list[str]:
+    """Return each alarm once, with those whom it concerns."""
+    concerned: dict[str, list[str]] = {}
+    for entry in entries:
+        for alarm in entry.get("alarms", ()):
+            concerned.setdefault(str(alarm["message"]), []).append(entry["name"])
+    return [
+        terminal.visible(f"Alarm of {', '.join(names)}: {message}") for message, names in concerned.items()
+    ]
 
 
 def _row(entry: dict[str, Any], *, capped: bool) -> list[str | table.Cell]:

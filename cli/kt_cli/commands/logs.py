@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import click
 
-from kt_cli import environment, output, returning, session, terminal
+from kt_cli import completing, environment, output, returning, session, terminal
 from kt_cli.failure import Failure
 from kt_cli.link import ENGINE_LOST, EngineAway
 from kt_cli.moments import Moment
@@ -18,7 +18,7 @@ from kt_ledger.clock import SystemClock
 
 
 @click.command()
-@click.argument("name")
+@completing.name_argument
 @click.option("--follow", "-f", "follow", is_flag=True, help="Go on until the agent ends.")
 @click.option(
     "--since", "since_ns", type=Moment(), help="Lines since then: 10m, 14:30, 2026-01-31T14:30:00Z."

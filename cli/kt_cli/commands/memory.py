@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from kt_cli import figures, output, session, table, terminal
+from kt_cli import completing, figures, output, session, table, terminal
 
 
 @click.group(no_args_is_help=False, invoke_without_command=True)
@@ -21,7 +21,7 @@ def memory(ctx: click.Context) -> None:
 
 
 @memory.command()
-@click.argument("name")
+@completing.name_argument
 @click.option(
     "--kind",
     type=click.Choice(("filesystem", "native")),
@@ -51,7 +51,7 @@ def attach(name: str, *, kind: str, as_json: bool) -> None:
 
 
 @memory.command()
-@click.argument("name")
+@completing.name_argument
 @output.json_option
 def detach(name: str, *, as_json: bool) -> None:
     """Detach memory from an agent that does not run. What is in the folder stays.
@@ -70,7 +70,7 @@ def detach(name: str, *, as_json: bool) -> None:
 
 
 @memory.command()
-@click.argument("name")
+@completing.name_argument
 @output.json_option
 def show(name: str, *, as_json: bool) -> None:
     """Show what memory an agent has.

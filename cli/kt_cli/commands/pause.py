@@ -4,11 +4,11 @@ from typing import Any
 
 import click
 
-from kt_cli import output, session
+from kt_cli import completing, output, session
 
 
 @click.command()
-@click.argument("name")
+@completing.name_argument
 @output.json_option
 def pause(name: str, *, as_json: bool) -> None:
     """Hold an agent back: new calls wait at the gateway, and its processes are frozen.
@@ -26,7 +26,7 @@ def pause(name: str, *, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("name")
+@completing.name_argument
 @output.json_option
 def resume(name: str, *, as_json: bool) -> None:
     """Let a paused agent go on, and the calls that wait with it.

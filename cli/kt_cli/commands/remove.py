@@ -2,11 +2,11 @@
 
 import click
 
-from kt_cli import output, session
+from kt_cli import completing, output, session
 
 
 @click.command()
-@click.argument("name")
+@completing.name_argument
 @click.option("--delete", "delete", is_flag=True, help="Delete the Agent Home, its memory folder included.")
 @click.option("--retain", "retain", is_flag=True, help="Keep the Agent Home and its memory (the default).")
 @click.option("--force", is_flag=True, help="Stop it first where it runs.")

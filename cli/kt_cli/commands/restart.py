@@ -2,12 +2,12 @@
 
 import click
 
-from kt_cli import output, session
+from kt_cli import completing, output, session
 from kt_cli.commands import stop as stopping
 
 
 @click.command()
-@click.argument("name")
+@completing.name_argument
 @stopping.timeout_option
 @output.json_option
 def restart(name: str, *, timeout_s: float, as_json: bool) -> None:

@@ -4,12 +4,12 @@ from typing import Any
 
 import click
 
-from kt_cli import figures, machine_figures, output, posture_figures, session, table, terminal
+from kt_cli import completing, figures, machine_figures, output, posture_figures, session, table, terminal
 from kt_cli.commands.fleet import STATE_COLOURS
 
 
 @click.command()
-@click.argument("name")
+@completing.name_argument
 @output.json_option
 def show(name: str, *, as_json: bool) -> None:
     """Show all that is known of one agent.
@@ -144,6 +144,7 @@ def _remarks(instance: dict[str, Any]) -> list[str]:
         remarks.append(f"Failed: {_sentence(cause)}")
     if isinstance(gap := instance.get("usage_gap"), dict) and gap.get("notice"):
         remarks.append(f"Note: {gap['notice']}")
+    remarks += [f"Alarm: {alarm['message']}" for alarm in instance.get("alarms", ())]
     remarks += [f"Note: {text}" for text in instance.get("remarks", ())]
     notes = instance.get("notes")
     if isinstance(notes, dict):

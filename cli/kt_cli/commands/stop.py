@@ -2,7 +2,7 @@
 
 import click
 
-from kt_cli import output, session
+from kt_cli import completing, output, session
 
 DEFAULT_TIMEOUT_S = 30.0
 
@@ -31,7 +31,7 @@ timeout_option = click.option(
 
 
 @click.command()
-@click.argument("name")
+@completing.name_argument
 @timeout_option
 @output.json_option
 def stop(name: str, *, timeout_s: float, as_json: bool) -> None:

@@ -1,37 +1,22 @@
-"""One layer of settings as a TOML file: read it, set one key, unset one key; comments and order survive.
+"""One layer of settings as a TOML file: read it, set one key, unset one key, replace it whole; comments survive.
 
-A key is a path through tables (`metering.listener_auth` is `listener_auth` in `[metering]`); a quoted key with dots
-means the same. A write is one atomic replacement under a lock, and is compared with what was intended before it
-takes place: an edit that the editor got wrong never reaches the disk.
+A write is one atomic replacement under a lock, and is compared with what was intended before it takes place: an edit
+that the editor got wrong never reaches the disk. What a file means is `layer_text`'s.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import date, time
 from pathlib import Path
 from typing import Any
 
 from kt_manifest import replacing, toml_text, words
+from kt_manifest.configuration import layer_text, layers
+from kt_manifest.configuration.layer_text import MalformedLayer as MalformedLayer
+from kt_manifest.configuration.layer_text import Parts
 from kt_manifest.configuration.value_types import Value
 
-Parts = tuple[str, ...]
-
-
-class MalformedLayer(Exception):
-    """The file is not TOML, or holds something that is no setting."""
-
-    exit_code = 1
-
-    def __init__(self, path: Path, *, line: int, got: str) -> None:
-        self.path = path
-        self.line = line
-        self.got = got
-        self.wanted = "TOML with text, numbers, booleans and arrays of them"
-        self.do = "correct the file by hand"
-        super().__init__(
-            f"malformed config layer {words.shown_path(path)}, line {line}: got {got}, wanted {self.wanted}; {self.do}"
-        )
+NAME = "config.toml"
+"""What a layer's file is called, in the Agent Home and in the state directory."""
 
 
 class LayerUnavailable(Exception):
@@ -63,30 +48,86 @@ class ShapeConflict(Exception):
         super().__init__(f"conflicting config key: got {self.got}, wanted {self.wanted}; {self.do}")
 
 
+class LayerFull(Exception):
+    """The file would become larger than what is read back."""
+
+    exit_code = 1
+
+    def __init__(self, path: Path, size_bytes: int) -> None:
+        self.path = path
+        self.got = f"{size_bytes} bytes"
+        self.wanted = f"at most {toml_text.LIMIT_BYTES}"
+        self.do = "unset what is not needed; nothing was changed"
+        super().__init__(
+            f"config layer {words.shown_path(path)} would be too large: got {self.got}, wanted {self.wanted}; {self.do}"
+        )
+
+
+class ChangedMeanwhile(Exception):
+    """Another writer changed the file after it was read; what is there now is kept."""
+
+    exit_code = 4
+
+    def __init__(self, path: Path, keys: list[str]) -> None:
+        self.path = path
+        self.keys = keys
+        named = ", ".join(words.shown(key)[1:-1] for key in keys[:8]) or "its comments or its order"
+        self.got = f"another writer's change of {named}"
+        self.wanted = "the file as it was read"
+        self.do = "look at what is there now, and begin again; nothing was changed"
+        where = words.shown_path(path)
+        super().__init__(
+            f"config layer {where} has changed meanwhile: got {self.got}, wanted {self.wanted}; {self.do}"
+        )
+
+
 def read(path: Path) -> dict[str, Value]:
     """Return every setting of the file by its dotted key, in the order of the file; nothing when there is none.
 
     Raises:
         MalformedLayer, LayerUnavailable.
     """
-    text = _read_text(path)
-    return {key: value for key, (_, value) in _leaves(path, text).items()}
+    return layer_text.read(path, text(path))
 
 
-def set(path: Path, key: str, value: Value, *, timeout_s: float = replacing.LOCK_TIMEOUT_S) -> None:
-    """Set one key; the file is made, with mode 0600, when it is not there. Its folder must be.
+def text(path: Path) -> str:
+    """Return the file's text, an empty one when there is none.
 
     Raises:
-        ShapeConflict: see there. MalformedLayer, LayerUnavailable: as `read`, or another writer holds the lock for
-            more than `timeout_s`.
+        MalformedLayer: it is not UTF-8. LayerUnavailable.
     """
+    with _translated(path):
+        try:
+            with toml_text.opened(path) as descriptor:
+                data = toml_text.read(descriptor)
+        except FileNotFoundError:
+            return ""
+    try:
+        return toml_text.decode(data)
+    except toml_text.NotToml as error:
+        raise MalformedLayer(path, line=error.line, got=error.reason) from error
+
+
+def set(path: Path, key: str, value: Value, *, timeout_s: float = replacing.LOCK_TIMEOUT_S) -> Value | None:
+    """Set one key, and return what was there before; None where nothing was.
+
+    The file is made, with mode 0600, when it is not there. Its folder must be.
+
+    Raises:
+        ShapeConflict, LayerFull: see there. MalformedLayer, LayerUnavailable: as `read`, or another writer holds the
+            lock for more than `timeout_s`.
+    """
+    before: Value | None = None
 
     def edit(leaves: dict[str, tuple[Parts, Value]], document: Any) -> dict[str, Value]:
+        nonlocal before
+        before = leaves[key][1] if key in leaves else None
         _refuse_conflict(leaves, key)
         _place(document, leaves[key][0] if key in leaves else tuple(key.split(".")), value)
         return {name: stored for name, (_, stored) in leaves.items()} | {key: value}
 
     _edit(path, edit, timeout_s)
+    return before
 
 
 def unset(path: Path, key: str, *, timeout_s: float = replacing.LOCK_TIMEOUT_S) -> bool:
@@ -109,6 +150,45 @@ def unset(path: Path, key: str, *, timeout_s: float = replacing.LOCK_TIMEOUT_S) 
     return removed
 
 
+def replace(
+    path: Path, wanted: str, *, was: str, timeout_s: float = replacing.LOCK_TIMEOUT_S
+) -> dict[str, Value]:
+    """Put a whole text in the place of the one that was read, if that is still there; return its settings.
+
+    Raises:
+        ChangedMeanwhile, LayerFull: see there. MalformedLayer, LayerUnavailable: as `set`.
+    """
+    data = wanted.encode()
+    _check_size(path, data)
+    values = layer_text.read(path, wanted)
+    with _translated(path), replacing.locked(path.parent, timeout_s=timeout_s) as folder:
+        _refuse_link(path)
+        there = text(path)
+        if there not in (was, wanted):
+            raise ChangedMeanwhile(path, _differing(path, was, there))
+        if there != wanted:
+            replacing.replace_at(folder, path.name, data)
+    return values
+
+
+def _differing(path: Path, was: str, there: str) -> list[str]:
+    try:
+        before, after = layer_text.read(path, was), layer_text.read(path, there)
+    except MalformedLayer:
+        return []
+    return sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
+
+
+def _check_size(path: Path, data: bytes) -> None:
+    if len(data) > toml_text.LIMIT_BYTES:
+        raise LayerFull(path, len(data))
+
+
+def _refuse_link(path: Path) -> None:
+    if path.is_symlink():
+        raise LayerUnavailable(path, "a symbolic link, which a replacement would cut")
+
+
 def _edit(
     path: Path,
     edit: Callable[[dict[str, tuple[Parts, Value]], Any], dict[str, Value]],
@@ -118,20 +198,20 @@ def _edit(
     import tomlkit
 
     with _translated(path), replacing.locked(path.parent, timeout_s=timeout_s) as folder:
-        if path.is_symlink():
-            raise LayerUnavailable(path, "a symbolic link")
-        text = _read_text(path)
-        leaves = _leaves(path, text)
+        _refuse_link(path)
+        current = text(path)
+        leaves = layer_text.leaves(path, current)
         try:
-            document = tomlkit.parse(text)
+            document = tomlkit.parse(current)
             wanted = edit(leaves, document)
             edited = tomlkit.dumps(document)
-            correct = {key: value for key, (_, value) in _leaves(path, edited).items()} == wanted
+            _check_size(path, edited.encode())
+            correct = layer_text.read(path, edited) == wanted
         except (tomlkit.exceptions.TOMLKitError, MalformedLayer, KeyError, TypeError) as error:
             raise MalformedLayer(path, line=1, got="a layout that cannot be edited in place") from error
         if not correct:
             raise MalformedLayer(path, line=1, got="a layout that cannot be edited in place")
-        if edited != text:
+        if edited != current:
             replacing.replace_at(folder, path.name, edited.encode())
 
 
@@ -145,78 +225,8 @@ def _translated(path: Path) -> Iterator[None]:
         raise LayerUnavailable(path, getattr(error, "strerror", None) or str(error)) from error
 
 
-def _read_text(path: Path) -> str:
-    with _translated(path):
-        try:
-            with toml_text.opened(path) as descriptor:
-                data = toml_text.read(descriptor)
-        except FileNotFoundError:
-            return ""
-    try:
-        return toml_text.decode(data)
-    except toml_text.NotToml as error:
-        raise MalformedLayer(path, line=error.line, got=error.reason) from error
-
-
-def _leaves(path: Path, text: str) -> dict[str, tuple[Parts, Value]]:
-    try:
-        document = toml_text.parse(text)
-    except toml_text.NotToml as error:
-        raise MalformedLayer(path, line=error.line, got=error.reason) from error
-    leaves: dict[str, tuple[Parts, Value]] = {}
-    for parts, raw in _walk(document):
-        key = ".".join(parts)
-        value = _value(raw)
-        if value is None or key in leaves:
-            got = f"a second {key}" if key in leaves else f"{key} with a value that is no setting"
-            raise MalformedLayer(path, line=_line_of(text, parts), got=got)
-        leaves[key] = (parts, value)
-    return leaves
-
-
-def _walk(document: dict[str, Any]) -> Iterator[tuple[Parts, Any]]:
-    # An explicit stack, since a dotted key may nest deeper than Python recurses.
-    stack: list[tuple[Parts, Any]] = [((), document)]
-    while stack:
-        parts, value = stack.pop()
-        if isinstance(value, dict):
-            stack.extend(((*parts, name), below) for name, below in reversed(value.items()))
-        else:
-            yield parts, value
-
-
-def _value(raw: Any) -> Value | None:
-    if isinstance(raw, list):
-        texts = [_scalar(item) for item in raw]
-        return None if None in texts else [text for text in texts if text is not None]
-    return _scalar(raw)
-
-
-def _scalar(raw: Any) -> str | None:
-    match raw:
-        case str():
-            return raw
-        case bool():
-            return str(raw).lower()
-        case int() | float():
-            return str(raw)
-        case date() | time():
-            return raw.isoformat()
-    return None
-
-
-def _line_of(text: str, parts: Parts) -> int:
-    # tomllib keeps no positions, so this is the last line that assigns to the key's last name, or names it.
-    name = re.escape(parts[-1])
-    pattern = re.compile(rf"""(?:^|[.\s\[{{,"'])["']?{name}["']?\s*(?:=|\]\])""")
-    lines = [number for number, line in enumerate(text.split("\n"), start=1) if pattern.search(line)]
-    return lines[-1] if lines else 1
-
-
 def _refuse_conflict(leaves: dict[str, tuple[Parts, Value]], key: str) -> None:
-    parts = key.split(".")
-    for length in range(1, len(parts)):
-        ancestor = ".".join(parts[:length])
+    for ancestor in layers.ancestors(key):
         if ancestor in leaves:
             raise ShapeConflict(key, ancestor)
     for other in leaves:

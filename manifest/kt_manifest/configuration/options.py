@@ -39,7 +39,11 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One setting; `default` is its value when nobody sets it, None for unset."""
+    """One setting; `default` is its value when nobody sets it, None for unset.
+
+    `by_adapter`: whether an adapter may bring a default of its own. It may not where that would give the agent more
+    than the operator gave: the caller's variables, a key, a listener without a token, commands of the engine.
+    """
 
     key: str
     type: ValueType
@@ -47,6 +51,7 @@ class Option:
     unit: str = ""
     default: str | None = None
     effect: Effect = Effect.NEXT_START
+    by_adapter: bool = True
 
 
 OPTIONS: tuple[Option, ...] = (
@@ -62,12 +67,14 @@ OPTIONS: tuple[Option, ...] = (
         UPSTREAM_API_KEY,
         value_types.CREDENTIAL,
         "The provider's key, put in by the gateway; the agent gets a placeholder. Unset: the agent's own key passes.",
+        by_adapter=False,
     ),
     Option(
         LISTENER_AUTH,
         value_types.LISTENER_AUTH,
         "Whether a call to the agent's listener needs the token of its Run.",
         default="token",
+        by_adapter=False,
     ),
     Option(
         BASE_URL,
@@ -148,6 +155,7 @@ OPTIONS: tuple[Option, ...] = (
         ENV_INHERIT,
         value_types.VARIABLES,
         "Which variables of whoever types `start` reach the agent; unset: those listed below.",
+        by_adapter=False,
     ),
     Option(
         LOGS_CAP,
@@ -158,7 +166,7 @@ OPTIONS: tuple[Option, ...] = (
         Effect.AT_ONCE,
     ),
     *(
-        Option(key, value_types.COMMAND, help_, effect=Effect.AT_ONCE)
+        Option(key, value_types.COMMAND, help_, effect=Effect.AT_ONCE, by_adapter=False)
         for key, help_ in (
             ("hooks.on_start", "A command that is run when the agent is running."),
             ("hooks.on_stop", "A command that is run when the agent has stopped."),
@@ -171,6 +179,7 @@ OPTIONS: tuple[Option, ...] = (
         value_types.COMMAND,
         "A command that is run when a budget is used up.",
         effect=Effect.NOT_YET,
+        by_adapter=False,
     ),
     *(
         Option(key, type_, help_, unit, default, Effect.NOT_YET)
@@ -213,4 +222,6 @@ OPTIONS: tuple[Option, ...] = (
 BY_MAPPING: frozenset[str] = frozenset({"model", "acp.command", "acp.args"})
 """Settings that mean nothing to the engine: only an adapter that maps them delivers them."""
 BY_KEY: dict[str, Option] = {option.key: option for option in OPTIONS}
+LIVE: frozenset[str] = frozenset(option.key for option in OPTIONS if option.effect is Effect.AT_ONCE)
+"""Settings that are read whenever they are needed."""
 SENSITIVE: frozenset[str] = frozenset({UPSTREAM_API_KEY})

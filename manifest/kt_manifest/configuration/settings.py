@@ -20,6 +20,8 @@ from kt_manifest.configuration.options import (
 from kt_manifest.configuration.value_types import Unfit, Value
 
 OPTIONS = options.OPTIONS
+LONGEST_BYTES = 128 * 1024 - 1
+"""What Linux lets one argument or variable carry, its NUL apart: execve(2), MAX_ARG_STRLEN."""
 markdown = settings_document.markdown
 
 
@@ -177,6 +179,9 @@ def _parse_item(option: Option, parse: Callable[[str], Value], item: str) -> Non
 def _refuse_unusable(key: str, text: str) -> None:
     if fault := words.fault_in_value(text):
         raise InvalidValue(key, got=fault, wanted="text")
+    if len(text) > LONGEST_BYTES or len(text.encode()) > LONGEST_BYTES:
+        wanted = f"at most {LONGEST_BYTES} bytes, which is what one argument or variable can carry"
+        raise InvalidValue(key, got=f"a value of {len(text.encode())} bytes", wanted=wanted)
     if text == secrets.MASK:
         raise InvalidValue(
             key, got="the mask that is shown instead of a secret", wanted="secret:NAME or a value"

@@ -34,6 +34,7 @@ class ValueType:
     """A type: its name in tables, what a message asks for, its parser, whether `secret:NAME` may stand for it.
 
     `parse_item` judges one member of an array that somebody wrote into the file; None where an array is no value.
+    `choices` are all its values, where they can be counted.
     """
 
     name: str
@@ -41,6 +42,7 @@ class ValueType:
     parse: Callable[[str], Value]
     takes_reference: bool = False
     parse_item: Callable[[str], Value] | None = None
+    choices: tuple[str, ...] = ()
 
 
 def _text(text: str) -> Value:
@@ -70,13 +72,14 @@ def _dollars(text: str) -> Value:
     return text
 
 
-def _word_of(*choices: str) -> Callable[[str], Value]:
+def _word_of(name: str, *choices: str) -> ValueType:
     def parse(text: str) -> Value:
         if text not in choices:
             raise Unfit(words.shown(text))
         return text
 
-    return parse
+    wanted = f"{', '.join(choices[:-1])} or {choices[-1]}"
+    return ValueType(name, wanted, parse, choices=choices)
 
 
 def _arguments(text: str) -> Value:
@@ -185,10 +188,10 @@ def _is_digits(text: str) -> bool:
 TEXT = ValueType("string", "text", _text, takes_reference=True)
 COUNT = ValueType("count", "a whole number from 0 to 2^64-1, digits only", _count)
 DOLLARS = ValueType("dollars", "dollars such as 2.50: no sign, no exponent, at most 6 decimals", _dollars)
-BREACH_ACTION = ValueType("word", "pause, stop or warn", _word_of("pause", "stop", "warn"))
-LISTENER_AUTH = ValueType("word", "token or none", _word_of("token", "none"))
-RESTART_POLICY = ValueType("word", "never, on-failure or always", _word_of("never", "on-failure", "always"))
-SWITCH = ValueType("switch", "true or false", _word_of("true", "false"))
+BREACH_ACTION = _word_of("word", "pause", "stop", "warn")
+LISTENER_AUTH = _word_of("word", "token", "none")
+RESTART_POLICY = _word_of("word", "never", "on-failure", "always")
+SWITCH = _word_of("switch", "true", "false")
 SECONDS = ValueType(
     "seconds",
     "seconds from 0 to 31536000, at most 3 decimals",

@@ -14,6 +14,7 @@ import semver
 from kt_manifest import nearest, words
 from kt_manifest.contract import (
     config_rules,
+    default_rules,
     kinds,
     kt_config_rules,
     names,
@@ -203,6 +204,7 @@ def _kt(draft: Draft) -> Iterator[Finding]:
     yield from draft.wrong_types("kt")
     yield from ready_rules.judge(draft)
     yield from posture_rules.judge(draft)
+    yield from default_rules.judge(draft)
     if not isinstance(draft.get("kt", "send"), dict):
         return
     url = draft.get("kt", "send", "url")

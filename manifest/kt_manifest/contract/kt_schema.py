@@ -102,3 +102,5 @@ class KtSection(Strict):
     isolation: IsolationSection | None = None
     updates: UpdatesSection | None = None
     version: VersionSection | None = None
+    defaults: dict[str, Any] | None = None
+    """`[kt.defaults]`: settings of this kind of agent. `default_rules` judges them."""

@@ -11,6 +11,7 @@ from typing import Any
 from kt_manifest import toml_text, words
 from kt_manifest.contract import (
     declared_posture,
+    default_rules,
     judgement,
     kt_config_rules,
     posture_rules,
@@ -225,6 +226,7 @@ def _adapter(model: schema.Manifest) -> Adapter:
         contract_version=model.contract_version.strip(),
         ready=ready_rules.declared(model.kt.ready) if model.kt and model.kt.ready else None,
         posture=posture_rules.declared(model.kt) if model.kt else declared_posture.NOTHING,
+        defaults=default_rules.declared(model.kt.defaults) if model.kt else {},
     )
 
 

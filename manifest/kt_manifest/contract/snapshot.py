@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kt_manifest import words
+from kt_manifest.configuration.value_types import Value
 from kt_manifest.contract import declared_posture
 from kt_manifest.contract.capability import Declaration
 from kt_manifest.contract.declared_posture import Posture
@@ -107,7 +108,7 @@ class Adapter:
 
     `start` is None for a kind that cannot launch. `contract_version` is what the manifest declared, None for a
     built-in kind. `mapping` is in the order of the manifest. `types` says which keys are more than text where the
-    target can tell: each is one of `TYPES`.
+    target can tell: each is one of `TYPES`. `defaults` are settings, weaker than anybody's.
     """
 
     kind: str
@@ -125,6 +126,7 @@ class Adapter:
     contract_version: str | None = None
     ready: Ready | None = None
     posture: Posture = declared_posture.NOTHING
+    defaults: Mapping[str, Value] = field(default_factory=dict)
 
     def maps(self, key: str) -> bool:
         """Tell whether a unified key is delivered anywhere."""

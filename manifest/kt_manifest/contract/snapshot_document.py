@@ -4,8 +4,10 @@ Additive within version 1: a reader ignores fields that it does not know.
 """
 
 import json
+from functools import lru_cache
 from typing import Any
 
+from kt_manifest.configuration.value_types import Value
 from kt_manifest.contract.capability import CAPABILITIES, SYSTEMS, Declaration, Level, Support
 from kt_manifest.contract.declared_posture import Posture
 from kt_manifest.contract.snapshot import (
@@ -45,8 +47,9 @@ def write(adapter: Adapter) -> str:
     return json.dumps(_plain(adapter), ensure_ascii=True, separators=(",", ":"))
 
 
+@lru_cache(maxsize=1024)
 def read(text: str) -> Adapter:
-    """Read a snapshot.
+    """Read a snapshot; the same text, which never changes once it is frozen, is read once.
 
     Raises:
         SnapshotUnreadable: it is no snapshot, or of a later version than this reader knows.
@@ -90,6 +93,7 @@ def _plain(adapter: Adapter) -> dict[str, Any]:
         }
         | ({} if adapter.ready is None else {"ready": _plain_ready(adapter.ready)})
         | ({"posture": declared} if declared else {})
+        | ({"defaults": dict(adapter.defaults)} if adapter.defaults else {})
     )
 
 
@@ -136,6 +140,7 @@ def _adapter(facts: dict[str, Any]) -> Adapter:
         types={_text(key): _one_of(type_, TYPES) for key, type_ in facts.get("types", {}).items()},
         ready=None if facts.get("ready") is None else _ready(facts["ready"]),
         posture=Posture.from_json(facts.get("posture", {})),
+        defaults={_text(key): _value(value) for key, value in facts.get("defaults", {}).items()},
         **templates,
     )
 
@@ -182,6 +187,10 @@ def _shape(facts: dict[str, Any] | None) -> Shape:
         merge=facts["merge"] is True,
         template=None if template is None else _text(template),
     )
+
+
+def _value(value: object) -> Value:
+    return [_text(item) for item in value] if isinstance(value, list) else _text(value)
 
 
 def _text(value: object) -> str:

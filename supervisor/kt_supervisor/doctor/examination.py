@@ -6,7 +6,7 @@ from typing import Any
 
 from kt_ledger.clock import Clock
 from kt_ledger.layout import StateLayout
-from kt_supervisor.doctor import machine, network, processes, state
+from kt_supervisor.doctor import machine, network, processes, settings, state
 from kt_supervisor.doctor.finding import Finding, warn
 from kt_supervisor.engine.gateway import ports
 
@@ -37,6 +37,7 @@ def examine(files: StateLayout, *, clock: Clock, user: str, inside: Inside | Non
         lambda: state.filesystem(files.root),
         lambda: state.permissions(files),
         lambda: state.secrets(files),
+        lambda: settings.files_of_settings(files),
         lambda: state.sockets(files),
         lambda: processes.judge_keepers(processes.keepers(files), inside.runs if inside else None),
         lambda: network.judge_ports(

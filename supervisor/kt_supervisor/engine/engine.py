@@ -38,8 +38,10 @@ from kt_supervisor.engine.control.server import Control, Group
 from kt_supervisor.engine.gateway.journals import Journals
 from kt_supervisor.engine.gateway.link import GatewayLink
 from kt_supervisor.engine.gateway.listeners import Listeners
+from kt_supervisor.engine.instance.current_settings import CurrentSettings
 from kt_supervisor.engine.instance.fleet import Fleet
 from kt_supervisor.engine.instance.restarting import Guard, Restarting
+from kt_supervisor.engine.instance.settings_watch import SettingsWatch
 from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.problems import Refused
 from kt_supervisor.engine.spawn import Spawner
@@ -82,6 +84,7 @@ class Engine:
         self._files = files
         self._parts = Parts(
             files=files,
+            settings=CurrentSettings(files, clock=clock),
             clock=clock,
             writer=writer,
             tasks=tasks,
@@ -92,6 +95,7 @@ class Engine:
         )
         self._fleet = Fleet(self._parts)
         self._hooks = Hooks(self._parts)
+        self._watch = SettingsWatch(self._parts)
         gate = Gate(files, self._fleet, self._parts)
         self._control = Control(self._groups(), uid=os.geteuid(), judge=gate)
         self._handing_over = False
@@ -236,6 +240,7 @@ class Engine:
             try:
                 await self._parts.writer.look()
                 await self._parts.journals.fold()
+                await self._watch.look()
             except (StoreUnavailable, OSError) as error:
                 logger.warning("journals wait: %s", error)
             await self._keep_the_socket()

@@ -6,6 +6,7 @@ from kt_ledger.clock import Clock
 from kt_ledger.layout import StateLayout
 from kt_supervisor.engine.gateway.journals import Journals
 from kt_supervisor.engine.gateway.listeners import Listeners
+from kt_supervisor.engine.instance.current_settings import CurrentSettings
 from kt_supervisor.engine.instance.restarting import Restarting
 from kt_supervisor.engine.spawn import Spawner
 from kt_supervisor.engine.tasks import Tasks
@@ -17,6 +18,7 @@ class Parts:
     """Shared by reference; each guards itself, and none is locked across a wait for a process."""
 
     files: StateLayout
+    settings: CurrentSettings
     clock: Clock
     writer: Writer
     tasks: Tasks

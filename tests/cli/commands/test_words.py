@@ -205,14 +205,125 @@ def test_config_set_takes_a_leading_dash_as_it_is(
     assert (0, f"agent.X = {value}\n") == (done.code, done.out)
 
 
-def test_config_get_quotes_its_key_and_shows_where_values_come_from(script: Any, kt: Any, asked: Any) -> None:
-    entry = {"key": "agent.A&B", "value": "v", "source": "instance", "unvalidated": True}
-    script.answer_json(200, {"schema_version": 1, "entries": [entry]})
+ENTRY = {
+    "key": "agent.A&B",
+    "value": "v\x1b w",
+    "source": "instance",
+    "unvalidated": True,
+    "file": "/h/c.toml",
+}
+
+
+def test_config_get_shows_a_table_of_what_is_set_and_where_it_comes_from(
+    script: Any, kt: Any, asked: Any
+) -> None:
+    script.answer_json(200, {"schema_version": 1, "entries": [ENTRY]})
+
+    done = kt("agent", "config", "get", "bot")
+
+    assert "GET /v1/agents/bot/config" == asked()[0]
+    assert ["Key", "Value", "Validated", "Source"] == done.out.split()[:4]
+    assert ["agent.A&B", "v\\x1b", "w", "no", "instance"] == done.out.splitlines()[2].split()
+
+
+@pytest.mark.parametrize(("value", "printed"), [("v\x1b w", "v\x1b w\n"), (["-a", "b"], "-a b\n")])
+def test_config_get_of_one_key_is_its_value_alone(
+    script: Any, kt: Any, asked: Any, value: Any, printed: str
+) -> None:
+    script.answer_json(200, {"schema_version": 1, "entries": [ENTRY | {"value": value}]})
 
     done = kt("agent", "config", "get", "bot", "agent.A&B", "--reveal")
 
     assert "GET /v1/agents/bot/config?key=agent.A%26B&reveal=1" == asked()[0]
-    assert ["agent.A&B", "v", "no", "instance"] == done.out.splitlines()[2].split()
+    assert (0, printed, "") == (done.code, done.out, done.err)
+
+
+def test_config_get_with_source_shows_file_and_what_is_hidden(script: Any, kt: Any, asked: Any) -> None:
+    hides = [
+        {"key": "agent.A&B", "value": "w", "source": "fleet"},
+        {"key": "agent.A&B.C", "value": "x", "source": "kind-default"},
+    ]
+    faulty = ENTRY | {"hides": hides, "fault": "got \x1b"}
+    script.answer_json(200, {"entries": [faulty], "alarms": [{"message": "bad\x1b", "layer": "instance"}]})
+
+    done = kt("agent", "config", "get", "bot", "--source")
+
+    assert [
+        "agent.A&B = v\\x1b w",
+        "    instance: /h/c.toml",
+        "    hides w (fleet)",
+        "    hides agent.A&B.C = x (kind-default)",
+        "    not validated: a variable of the agent",
+        "    fault: got \\x1b",
+    ] == done.out.splitlines()
+    assert "kt: alarm: bad\\x1b\n" == done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["get"], "GET /v1/config"),
+        (["get", "model"], "GET /v1/config?key=model"),
+        (["set", "agent.X", "-5"], "PUT /v1/config"),
+        (["unset", "model"], "DELETE /v1/config?key=model"),
+    ],
+)
+def test_config_without_an_agent_is_the_fleets(
+    script: Any, kt: Any, asked: Any, words: list[str], line: str
+) -> None:
+    script.answer_json(200, {"entries": [ENTRY]})
+
+    done = kt("config", *words)
+
+    assert (0, line) == (done.code, asked()[0])
+
+
+def test_a_start_takes_settings(script: Any, kt: Any, asked: Any) -> None:
+    script.answer_json(200, {"state": "running"})
+
+    kt("agent", "start", "bot", "--set", "model=a=b", "--set", "agent.X=")
+
+    assert {"model": "a=b", "agent.X": ""} == asked()[1]["settings"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--set", "model"], "wanted KEY=VALUE"),
+        (["--set", "=x"], "wanted KEY=VALUE"),
+        (["--set", "a=1", "--set", "a=2"], "--set a twice"),
+    ],
+)
+def test_a_start_refuses_settings_that_are_none(kt: Any, words: list[str], says: str) -> None:
+    done = kt("agent", "start", "bot", *words)
+
+    assert 2 == done.code
+    assert says in done.err
+
+
+def test_config_diff_shows_what_would_change(script: Any, kt: Any, asked: Any) -> None:
+    change = {"key": "model", "from": "a", "to": None, "source": None, "effect": "at the next start"}
+    secret = {"key": "k", "from": "secret:****", "to": "secret:****", "source": "fleet", "effect": "e"}
+    script.answer_json(200, {"run_id": "r", "changes": [change, secret]})
+    script.answer_json(200, {"run_id": "r", "changes": []})
+
+    done, nothing = kt("agent", "config", "diff", "bot"), kt("agent", "config", "diff", "bot")
+
+    assert "GET /v1/agents/bot/config/diff" == asked()[0]
+    assert [
+        "model: a -> unset, at the next start",
+        "k: secret:**** -> another value (fleet), e",
+    ] == done.out.splitlines()
+    assert "Nothing would change.\n" == nothing.out
+
+
+@pytest.mark.parametrize("words", [["config", "edit"], ["agent", "config", "edit", "bot"]])
+def test_an_edit_without_a_terminal_says_what_to_use(kt: Any, words: list[str]) -> None:
+    done = kt(*words)
+
+    assert (2, "") == (done.code, done.out)
+    assert "got no terminal" in done.err
+    assert f"`kt {' '.join(words[:-1] if 'edit' == words[-1] else words[:-2])} set`" in done.err
 
 
 def test_config_unset_names_its_key(script: Any, kt: Any, asked: Any) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests import small_disk
 
 from kt_manifest.configuration import config_file
 
@@ -287,3 +288,87 @@ def test_every_way_to_write_a_table_can_be_edited_or_is_refused_unharmed(path: P
     for key in list(before):
         assert config_file.unset(path, key)
     assert config_file.read(path) == {}
+
+
+def test_a_set_tells_what_was_there(path: Path) -> None:
+    told = [config_file.set(path, "model", value) for value in ("a", "b")]
+
+    assert [None, "a"] == told
+
+
+def test_a_file_is_replaced_whole_by_what_was_edited(path: Path) -> None:
+    path.write_text(COMMENTED)
+    edited = COMMENTED.replace('"a"', '"b"')
+
+    values = config_file.replace(path, edited, was=COMMENTED)
+
+    assert values == config_file.read(path)
+    assert edited == path.read_text()
+    assert "b" == values["model"]
+    assert 0o600 == path.stat().st_mode & 0o777
+
+
+def test_an_edit_of_what_has_changed_meanwhile_is_refused_and_names_the_keys(path: Path) -> None:
+    path.write_text(COMMENTED)
+    config_file.set(path, "model", "theirs")
+    theirs = path.read_text()
+
+    with pytest.raises(config_file.ChangedMeanwhile) as refused:
+        config_file.replace(path, 'model = "mine"\n', was=COMMENTED)
+
+    assert ["model"] == refused.value.keys
+    assert "another writer's change of model" in str(refused.value)
+    assert theirs == path.read_text()
+
+
+def test_nothing_that_is_no_layer_takes_a_files_place(path: Path) -> None:
+    path.write_text(COMMENTED)
+
+    with pytest.raises(config_file.MalformedLayer):
+        config_file.replace(path, "model = ", was=COMMENTED)
+    with pytest.raises(config_file.LayerFull):
+        config_file.replace(path, COMMENTED + "#" * 262_000, was=COMMENTED)
+
+    assert COMMENTED == path.read_text()
+    assert [path] == list(path.parent.iterdir())
+
+
+def test_a_file_that_would_grow_beyond_what_is_read_stays_as_it_is(path: Path) -> None:
+    config_file.set(path, "agent.A", "x" * 100_000)
+    config_file.set(path, "agent.B", "x" * 100_000)
+    before = path.read_bytes()
+
+    with pytest.raises(config_file.LayerFull, match="wanted at most 262144"):
+        config_file.set(path, "agent.C", "x" * 100_000)
+
+    assert before == path.read_bytes()
+
+
+def test_a_link_is_not_cut_by_an_edit(path: Path) -> None:
+    target = path.with_name("target.toml")
+    target.write_text(COMMENTED)
+    path.symlink_to(target)
+
+    with pytest.raises(config_file.LayerUnavailable, match="a symbolic link"):
+        config_file.replace(path, 'model = "b"\n', was=COMMENTED)
+
+    assert path.is_symlink()
+    assert COMMENTED == target.read_text()
+
+
+def test_a_full_and_a_read_only_disk_refuse_the_change_whole(tmp_path: Path) -> None:
+    with small_disk.mounted(tmp_path / "disk", "16k") as disk:
+        path = disk / "config.toml"
+        config_file.set(path, "model", "a")
+        before = path.read_bytes()
+
+        with pytest.raises(config_file.LayerUnavailable, match="No space left"):
+            config_file.set(path, "agent.A", "x" * 60_000)
+        with pytest.raises(config_file.LayerUnavailable, match="No space left"):
+            config_file.replace(path, "#" * 60_000, was=before.decode())
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        with pytest.raises(config_file.LayerUnavailable, match="Read-only"):
+            config_file.set(path, "model", "b")
+
+        assert before == path.read_bytes()
+        assert [path] == list(disk.iterdir())

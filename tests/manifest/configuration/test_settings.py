@@ -181,3 +181,12 @@ def test_the_documentation_has_the_declared_table() -> None:
 
     assert document == settings.markdown()
     assert "generated" in document.splitlines()[0]
+
+
+def test_a_value_of_a_megabyte_is_refused_with_what_can_be_carried() -> None:
+    with pytest.raises(settings.InvalidValue) as refused:
+        settings.check("agent.A", "x" * 1_000_000)
+
+    assert "got a value of 1000000 bytes, wanted at most 131071 bytes" in str(refused.value)
+    assert len(str(refused.value)) < 300
+    assert "x" * 131_071 == settings.check("agent.A", "x" * 131_071)

@@ -3,7 +3,8 @@ from kt_manifest.configuration import options, settings_document
 
 def test_the_document_names_every_key_with_its_default_and_effect() -> None:
     document = settings_document.markdown()
-    rows = {line.split("`")[1]: line for line in document.splitlines() if line.startswith("| `")}
+    table = document.partition("Types:")[0]
+    rows = {line.split("`")[1]: line for line in table.splitlines() if line.startswith("| `")}
 
     assert set(options.BY_KEY) == set(rows)
     for key, option in options.BY_KEY.items():

@@ -5,6 +5,7 @@ from aiohttp import web
 from kt_ledger.store import StoreUnavailable
 from kt_supervisor.engine.control import requests
 from kt_supervisor.engine.control.engine_routes import Host
+from kt_supervisor.engine.instance import configuring
 from kt_supervisor.engine.instance.fleet import Fleet
 
 
@@ -27,10 +28,12 @@ class AgentRoutes:
         ]
 
     async def _start(self, request: web.Request) -> web.Response:
-        environment = requests.environment(await requests.body(request))
+        body = await requests.body(request)
+        environment, given = requests.environment(body), requests.texts(body, "settings")
         await self._host.ready()
         self._fleet.check_open()
-        return requests.answer(await self._fleet.instance(requests.name(request)).start(environment))
+        instance = self._fleet.instance(requests.name(request))
+        return requests.answer(await instance.start(environment, configuring.check_overrides(given)))
 
     async def _restart(self, request: web.Request) -> web.Response:
         body = await requests.body(request)

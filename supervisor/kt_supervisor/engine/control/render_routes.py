@@ -33,6 +33,11 @@ class RenderRoutes:
         row, current = await instance.row(), instance.current
         run = current.run if current is not None and row.state in LIVE_STATES else None
         found = await asyncio.to_thread(
-            previewing.preview, self._parts.files, row, environment=environment, run=run
+            previewing.preview,
+            self._parts.files,
+            row,
+            entries=lambda: self._parts.settings.for_start(row, {}),
+            environment=environment,
+            run=run,
         )
         return requests.answer(launch_view.document(row.name, str(row.state), found, reveal=reveal))

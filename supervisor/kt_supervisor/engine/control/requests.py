@@ -42,9 +42,14 @@ def text(facts: Mapping[str, Any], field: str) -> str:
 
 def environment(facts: Mapping[str, Any]) -> dict[str, str]:
     """Return the caller's environment variables."""
-    given = facts.get("env") or {}
+    return texts(facts, "env")
+
+
+def texts(facts: Mapping[str, Any], field: str) -> dict[str, str]:
+    """Return a field that is an object of texts, an empty one where it is not there."""
+    given = facts.get(field) or {}
     if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
-        raise unusable("got an 'env' that is no object of texts, wanted one")
+        raise unusable(f"got {field!r} that is no object of texts, wanted one")
     return given
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from kt_ledger.event_documents import PARKED
 from kt_ledger.records import InstanceRow, RunRow, State
 from kt_manifest.configuration import options
-from kt_supervisor.engine.instance import current_settings, restart_policy
+from kt_supervisor.engine.instance import restart_policy
 from kt_supervisor.engine.instance.restart_policy import End, History, Policy
 from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.run.ending import Exit
@@ -33,7 +33,7 @@ class Comebacks:
     async def policy(self) -> Policy:
         """Return what the operator set; settings that make no sense bring nobody back."""
         try:
-            return await asyncio.to_thread(current_settings.restart_policy, self._parts.files, self._name)
+            return await asyncio.to_thread(self._parts.settings.restart_policy, self._name)
         except Exception as error:
             # Whatever is wrong with a file that somebody edited, the end of a Run must still be kept.
             logger.error("%s is not brought back: %s", self._name, error)
@@ -105,6 +105,7 @@ class Comebacks:
         """Keep a history without a change of state."""
         document = history.to_json()
         await self._parts.writer.do(lambda store: store.set_restart(self._id, document))
+        self._parts.settings.restarts(self._name, document)
 
     async def _after_boot(self, past: History) -> History:
         if not await self._autostart():
@@ -114,9 +115,7 @@ class Comebacks:
 
     async def _autostart(self) -> bool:
         try:
-            return await asyncio.to_thread(
-                current_settings.is_on, self._parts.files, self._name, options.AUTOSTART
-            )
+            return await asyncio.to_thread(self._parts.settings.is_on, self._name, options.AUTOSTART)
         except Exception as error:
             # As for the policy: the end of a Run must still be kept.
             logger.error("%s is not brought back: %s", self._name, error)

@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 from kt_ledger import ids
@@ -12,11 +11,11 @@ from kt_ledger.exit_codes import USAGE, WRONG_STATE
 from kt_ledger.layout import RunLayout
 from kt_ledger.records import InstanceRow, NoteCounts, RunRow
 from kt_ledger.store import Store
-from kt_manifest.configuration import config_file, options, settings
+from kt_manifest.configuration import options, settings
 from kt_manifest.contract import capability, names
 from kt_manifest.contract.snapshot import Adapter
 from kt_manifest.launch import render
-from kt_supervisor.engine.instance import apart, current_settings, restart_policy
+from kt_supervisor.engine.instance import apart, restart_policy
 from kt_supervisor.engine.instance.instance import Instance
 from kt_supervisor.engine.instance.lifecycle import InvalidTransition
 from kt_supervisor.engine.parts import Parts
@@ -47,6 +46,10 @@ class Fleet:
         if found is None or found.removed:
             raise NoSuchAgent(name)
         return found
+
+    def instances(self) -> list[Instance]:
+        """Return all that are registered, by name."""
+        return [one for _, one in sorted(self._instances.items()) if not one.removed]
 
     async def id_of(self, name_or_id: str) -> str:
         """Return the id of an instance by its name, or of one that was removed by its id. Raises NoSuchAgent."""
@@ -119,7 +122,8 @@ class Fleet:
 
     async def _remember(self, row: InstanceRow) -> None:
         try:
-            provider = await asyncio.to_thread(launching.provider, self._parts.files, row, environment={})
+            entries = await asyncio.to_thread(self._parts.settings.for_start, row, {})
+            provider = await asyncio.to_thread(launching.provider, self._parts.files, entries, environment={})
         except Exception as error:
             logger.warning("%s has no listener: %s", row.name, error)
             return
@@ -185,9 +189,11 @@ class Fleet:
         """Add what is known of it beyond the ledger."""
         name = known.row.name
         try:
-            policy = current_settings.text(self._parts.files, name, options.RESTART_POLICY)
+            policy = self._parts.settings.text(name, options.RESTART_POLICY)
         except Exception:
             policy = restart_policy.NEVER  # settings that make no sense bring nobody back
+        alarms = () if known.row.removed_at_ns else self._parts.settings.of(name).alarms
+        known = replace(known, alarms=tuple(alarm.to_json() for alarm in alarms))
         told = restart_view.restarts(known.row, policy=policy, now=self._parts.restarting.now())
         instance = self._instances.get(name)
         if instance is None:
@@ -196,13 +202,13 @@ class Fleet:
 
     def _with_settings(self, known: Known) -> Known:
         """Add what the settings say, which `show` tells and `list` does not."""
+        found = self._parts.settings.of(known.row.name)
+        known = replace(known, settings=found.values)
+        url = found.values.get(options.UPSTREAM_BASE_URL)
         try:
-            provider = launching.provider(self._parts.files, known.row, environment={})
-            url = config_file.read(self._parts.files.home(known.row.name) / "config.toml").get(
-                options.UPSTREAM_BASE_URL
-            )
+            provider = launching.provider(self._parts.files, found.entries, environment={})
         except Exception:
-            return known  # the start tells what is wrong with them; reading usage does not depend on it
+            return known  # its alarm tells what is wrong with them; reading usage does not depend on it
         shown = None if url is None else str(settings.shown(options.UPSTREAM_BASE_URL, url))
         key_lost = (
             self._parts.listeners.is_closed(known.row.id) if provider and provider.key_missing else False
@@ -240,17 +246,11 @@ class Fleet:
         )
 
 
-@lru_cache(maxsize=1024)
-def _adapter(text: str) -> Adapter:
-    """Return what was frozen at registration; the same text is read once."""
-    return Adapter.from_json(text)
-
-
 def _known(store: Store, parts: Parts, row: InstanceRow, *, whole: bool) -> Known:
     """Return what the ledger knows of one instance: one job of the writer, about a millisecond."""
     return Known(
         row=row,
-        adapter=_adapter(row.adapter),
+        adapter=Adapter.from_json(row.adapter),
         home=str(parts.files.home(row.name)),
         run=store.run(row.run_id) if row.run_id else None,
         used=store.summary(row.id, run_id=row.run_id),

@@ -5,25 +5,24 @@ Law: everything that changes the instance happens under its own lock; two instan
 
 import asyncio
 import logging
-import shutil
 from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import Any
 
 from kt_ledger.exit_codes import WRONG_STATE
 from kt_ledger.records import LIVE_STATES, InstanceRow, RunRow, State
+from kt_manifest.configuration.value_types import Value
 from kt_manifest.contract.snapshot import Adapter
 from kt_manifest.launch import render
 from kt_manifest.launch.operation import Command
 from kt_supervisor.engine.gateway.client import GatewayAway, ListenerRefused
-from kt_supervisor.engine.instance import lifecycle
+from kt_supervisor.engine.instance import lifecycle, removal
 from kt_supervisor.engine.instance.failed_start import LaunchFailed
 from kt_supervisor.engine.instance.lifecycle import Event
 from kt_supervisor.engine.instance.pausing import Pausing
 from kt_supervisor.engine.instance.restart_policy import History
 from kt_supervisor.engine.instance.starting import Starting
 from kt_supervisor.engine.instance.supervision import Resumed, Supervision
-from kt_supervisor.engine.output import run_logs
 from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.problems import Refused, StopUnconfirmed
 from kt_supervisor.engine.run import adoption, launching, run_environment
@@ -44,6 +43,7 @@ class Instance:
         self.id = row.id
         self.name = row.name
         self.removed = False
+        parts.settings.know(row)
         self._parts = parts
         resumed = Resumed(
             start=self._go_on_starting,
@@ -88,14 +88,16 @@ class Instance:
         return self._life.watch(self.current)
 
     # -- verbs -------------------------------------------------------------------------------------------------
-    async def start(self, environment: Mapping[str, str]) -> dict[str, Any]:
-        """Start it with its caller's environment; return once it is ready.
+    async def start(
+        self, environment: Mapping[str, str], overrides: Mapping[str, Value] | None = None
+    ) -> dict[str, Any]:
+        """Start it with its caller's environment, and settings that hold until the next start; return once it is ready.
 
         Raises:
             InvalidTransition, LaunchFailed, and everything that `launching.plan` raises (nothing has changed then).
         """
         async with self.lock:
-            return await self._start(await self._life.row(), environment)
+            return await self._start(await self._life.row(), environment, overrides or {})
 
     async def stop(self, *, timeout_s: float) -> dict[str, Any]:
         """Stop it and everything that it started; where a restart is due, that one does not come.
@@ -123,7 +125,7 @@ class Instance:
             if row.state in LIVE_STATES:
                 await self._stop(row, timeout_s)
                 row = await self._life.row()
-            return await self._start(row, environment)
+            return await self._start(row, environment, None)
 
     async def pause(self) -> dict[str, Any]:
         """Hold its calls and, where its adapter promises that, freeze it. Raises InvalidTransition, Refused."""
@@ -158,9 +160,10 @@ class Instance:
             await self._parts.writer.do(lambda store: store.remove_instance(self.id, at_ns=at_ns))
             self.removed = True
             self.news.set()
-            await asyncio.to_thread(run_environment.forget, self._parts.files, self.id)
+            self._parts.settings.forget(self.name)
+            await asyncio.to_thread(removal.forget, self._parts, self.id)
             if delete:
-                await asyncio.to_thread(self._delete_folders)
+                await asyncio.to_thread(removal.delete_folders, self._parts, self.id, self.name)
         answer = {"name": self.name, "removed": True, "home": "delete" if delete else "retain"}
         return {**answer, "notices": list(notices)} if notices else answer
 
@@ -185,8 +188,9 @@ class Instance:
             row = await self._life.row()
             if row.state in LIVE_STATES:
                 return []
+            entries = await asyncio.to_thread(self._parts.settings.for_start, row, {})
             provider = await asyncio.to_thread(
-                launching.provider, self._parts.files, row, environment=environment
+                launching.provider, self._parts.files, entries, environment=environment
             )
             if provider is None:
                 await self._parts.listeners.drop(self.id)
@@ -232,9 +236,11 @@ class Instance:
                 logger.warning("%s", error)
 
     # -- inside, under the lock --------------------------------------------------------------------------------
-    async def _start(self, row: InstanceRow, environment: Mapping[str, str]) -> dict[str, Any]:
+    async def _start(
+        self, row: InstanceRow, environment: Mapping[str, str], overrides: Mapping[str, Value] | None
+    ) -> dict[str, Any]:
         lifecycle.step(self.name, state=row.state, event=Event.START)
-        plan = await self._starting.plan(row, environment)
+        plan = await self._starting.plan(row, environment, overrides)
         self._life.comebacks.cancel()
         asked = {"kind": "command", "command": "start"}
         return await self._starting.begin(row, Event.START, asked, plan=plan, history=History())
@@ -284,15 +290,3 @@ class Instance:
         except launching.CommandUnusable as error:
             logger.warning("%s is stopped without its adapter's command: %s", self.name, error)
             return None
-
-    def _delete_folders(self) -> None:
-        for run in run_logs.runs_of(self._parts.files, self.id):
-            shutil.rmtree(run.root, ignore_errors=True)
-        home = self._parts.files.home(self.name)
-        if home.is_symlink() or home.is_file():
-            home.unlink()
-        elif home.exists():
-            # Out of the way first: what is still being written into it cannot keep the name.
-            gone = home.with_name(f".removed-{self.id}")
-            home.rename(gone)
-            shutil.rmtree(gone, ignore_errors=True)

@@ -10,7 +10,7 @@ from kt_manifest.configuration import options
 from kt_manifest.contract import capability
 from kt_manifest.contract.capability import Level
 from kt_manifest.contract.snapshot import Adapter, Template
-from kt_supervisor.engine.instance import current_settings, lifecycle
+from kt_supervisor.engine.instance import lifecycle
 from kt_supervisor.engine.instance.lifecycle import Event
 from kt_supervisor.engine.instance.supervision import Supervision
 from kt_supervisor.engine.parts import Parts
@@ -96,9 +96,7 @@ class Pausing:
                 logger.warning("%s: %s", row.name, notice)
 
     async def _act(self, row: InstanceRow, level: Level, *, command: bool = True) -> list[str]:
-        hold_s = float(
-            await asyncio.to_thread(current_settings.text, self._parts.files, row.name, options.PAUSE_HOLD_S)
-        )
+        hold_s = float(await asyncio.to_thread(self._parts.settings.text, row.name, options.PAUSE_HOLD_S))
         await self._parts.listeners.hold(row.id, hold_s)
         current = self._life.current
         if current is None or current.link is None:

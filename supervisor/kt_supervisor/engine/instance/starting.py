@@ -12,6 +12,7 @@ from kt_ledger import ids
 from kt_ledger.durable import replace_file
 from kt_ledger.records import InstanceRow, RunRow, State
 from kt_ledger.store import StoreUnavailable
+from kt_manifest.configuration.value_types import Value
 from kt_manifest.contract.snapshot import Adapter
 from kt_manifest.launch import readiness as manifest_readiness
 from kt_manifest.launch.executable import ExecutableMissing, NotExecutable
@@ -46,9 +47,26 @@ class Starting:
         """Have a start that waits for readiness give up, since somebody stops the agent."""
         self._interruption.set()
 
-    async def plan(self, row: InstanceRow, environment: Mapping[str, str]) -> Plan:
-        """Return how it would be started; raises everything that `launching.plan` raises."""
-        return await asyncio.to_thread(launching.plan, self._parts.files, row, environment=environment)
+    async def plan(
+        self,
+        row: InstanceRow,
+        environment: Mapping[str, str],
+        overrides: Mapping[str, Value] | None = None,
+    ) -> Plan:
+        """Return how it would be started; raises everything that `launching.plan` raises.
+
+        `overrides`: settings for this start; None for those of the last one.
+        """
+        return await asyncio.to_thread(self._plan, row, environment, overrides)
+
+    def _plan(
+        self, row: InstanceRow, environment: Mapping[str, str], overrides: Mapping[str, Value] | None
+    ) -> Plan:
+        if overrides is None:
+            started = self._parts.settings.started(row)
+            overrides = {} if started is None else started.overrides
+        entries = self._parts.settings.for_start(row, overrides)
+        return launching.plan(self._parts.files, row, entries=entries, environment=environment)
 
     async def begin(
         self, row: InstanceRow, event: Event, cause: dict[str, Any], *, plan: Plan, history: History

@@ -157,7 +157,8 @@ class Supervision:
 
     async def _remember_listener(self, row: InstanceRow, current: CurrentRun) -> None:
         try:
-            provider = await asyncio.to_thread(launching.provider, self._parts.files, row, environment={})
+            entries = await asyncio.to_thread(self._parts.settings.in_force, row)
+            provider = await asyncio.to_thread(launching.provider, self._parts.files, entries, environment={})
         except Exception as error:
             # Settings that somebody broke by hand must not close the listener of an agent that runs.
             logger.warning("the listener of %s is left as it is: %s", self.name, error)
@@ -289,7 +290,9 @@ class Supervision:
         )
         self.news.set()
         changed = replace(row, state=following, cause=cause, restart=restart, desired=desired or row.desired)
-        return replace(changed, run_id=run.id if run else row.run_id)
+        changed = replace(changed, run_id=run.id if run else row.run_id)
+        self._parts.settings.know(changed)
+        return changed
 
 
 async def _awaited(work: Callable[[], Awaitable[Any]]) -> None:

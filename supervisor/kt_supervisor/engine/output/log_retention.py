@@ -18,7 +18,7 @@ from typing import Any
 from kt_ledger import fold_run
 from kt_ledger.durable import replace_file
 from kt_ledger.store import Store, StoreUnavailable
-from kt_manifest.configuration import config_file, options, settings, value_types
+from kt_manifest.configuration import options, value_types
 from kt_supervisor.engine import state_dir
 from kt_supervisor.engine.output import run_logs
 from kt_supervisor.engine.output.positions import Place
@@ -38,15 +38,13 @@ LEAST_SEGMENT_BYTES = 64 << 10
 
 
 def cap_bytes(parts: Parts, name: str) -> int:
-    """Return how much output an instance may keep on disk; the default where its settings cannot be read."""
+    """Return how much output an instance may keep on disk; the last good cap where it cannot be read now."""
     try:
-        value = config_file.read(parts.files.home(name) / "config.toml").get(options.LOGS_CAP)
-        if value is not None:
-            return value_types.bytes_in(str(settings.check_stored(options.LOGS_CAP, value)))
+        return value_types.bytes_in(parts.settings.text(name, options.LOGS_CAP))
     except Exception as error:
+        # It was never started with another cap, or that one would be in force: it has no output yet.
         logger.warning("the disk cap of %s is not known now, the default holds: %s", name, error)
-    default = next(option.default for option in options.OPTIONS if option.key == options.LOGS_CAP)
-    return value_types.bytes_in(str(default))
+        return value_types.bytes_in(str(options.BY_KEY[options.LOGS_CAP].default))
 
 
 def segment_limit_bytes(cap: int) -> int:

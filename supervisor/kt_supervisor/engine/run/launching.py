@@ -4,14 +4,14 @@ Reads files of the operator (settings, secrets); writes rendered files into the 
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import InstanceRow, RunRow
-from kt_manifest.configuration import config_file, layers, options, secrets, settings
+from kt_manifest.configuration import layers, options, secrets, settings
 from kt_manifest.configuration.layers import Entry
 from kt_manifest.configuration.value_types import Value
 from kt_manifest.contract import capability
@@ -22,7 +22,7 @@ from kt_supervisor.engine.gateway import metering
 from kt_supervisor.engine.gateway.metering import Upstream
 from kt_supervisor.engine.instance import memory_folder
 from kt_supervisor.engine.problems import Refused
-from kt_supervisor.engine.run import cgroups, limits, run_environment
+from kt_supervisor.engine.run import cgroups, limits, run_environment, run_settings
 
 EFFECTIVE = "effective-config.json"
 NEXT_TOKEN, NEXT_RUN = "token-of-the-next-run", "id-of-the-next-run"
@@ -74,40 +74,38 @@ def command(files: StateLayout, row: InstanceRow, template: Template) -> Command
         raise CommandUnusable(str(error)) from error
 
 
-def entries(home: Path) -> list[Entry]:
-    """Return the effective settings of an instance, and where each comes from; raises as `config_file.read`."""
-    instance = layers.Layer(layers.INSTANCE, config_file.read(home / "config.toml"))
-    return layers.merge([layers.engine_default(), instance])
-
-
-def plan(files: StateLayout, row: InstanceRow, *, environment: Mapping[str, str]) -> Plan:
+def plan(
+    files: StateLayout, row: InstanceRow, *, entries: Sequence[Entry], environment: Mapping[str, str]
+) -> Plan:
     """Return how an instance would be started.
 
     Args:
+        entries: what is set for it, overrides included (`CurrentSettings.for_start`).
         environment: the variables of whoever asks, all of them; of a restart that nobody asks for, what
             `run_environment.load` gives. The agent inherits what `env.inherit` lets through; references to secrets
             are looked up in all of them.
 
     Raises:
-        NothingToLaunch, SnapshotUnreadable, MalformedLayer, SecretUnresolved, PlaceholderUnset, SwitchUndeliverable and
-        what `settings.check` raises.
+        NothingToLaunch, SnapshotUnreadable, LayerFault, SecretUnresolved, PlaceholderUnset, SwitchUndeliverable,
+        InvalidValue behind a secret.
         Refused: an engine-observed instance without a provider.
     """
-    found = plan_unrendered(files, row, environment=environment)
+    found = plan_unrendered(files, row, entries=entries, environment=environment)
     # Rendered here and thrown away, so that a start which cannot be rendered is refused before anything changes.
     render.render(found.adapter, found.values, run_facts(found, row))
     return found
 
 
-def plan_unrendered(files: StateLayout, row: InstanceRow, *, environment: Mapping[str, str]) -> Plan:
+def plan_unrendered(
+    files: StateLayout, row: InstanceRow, *, entries: Sequence[Entry], environment: Mapping[str, str]
+) -> Plan:
     """Return how an instance would be started, as far as that can be said without rendering; raises as `plan`."""
     adapter = Adapter.from_json(row.adapter)
     if adapter.start is None:
         raise render.NothingToLaunch(adapter.kind)
     home = files.home(row.name)
     memory_dir = memory_folder.folder(home, row.memory)
-    merged = entries(home)
-    given = layers.effective(merged)
+    given = layers.effective(entries)
     resolved = secrets.resolve_all(given, environment=environment, secrets_file=files.secrets)
     values = settings.check_resolved(resolved)
     provider = metering.upstream(values)
@@ -121,16 +119,30 @@ def plan_unrendered(files: StateLayout, row: InstanceRow, *, environment: Mappin
         adapter=adapter,
         home=home,
         values=values,
-        entries=tuple(merged),
+        entries=tuple(entries),
         secret_keys=resolved.secret_keys,
         upstream=provider,
         base_environment=_inherited(environment, values),
         secret_names=secrets.names(given.values()),
         memory_dir=memory_dir,
         notices=(
+            *_named_by_the_adapter(entries),
             *_keys_left_out(row.name, adapter, values, environment),
             *memory_folder.notices(adapter, memory_dir),
         ),
+    )
+
+
+def _named_by_the_adapter(entries: Sequence[Entry]) -> tuple[str, ...]:
+    """Tell where a key of the operator's goes to an address that the operator did not choose."""
+    sources = {entry.key: entry.source for entry in entries}
+    if (
+        options.UPSTREAM_API_KEY not in sources
+        or sources.get(options.UPSTREAM_BASE_URL) != layers.KIND_DEFAULT
+    ):
+        return ()
+    return (
+        f"the provider's key goes to the address that the adapter names: {options.UPSTREAM_BASE_URL} is unset",
     )
 
 
@@ -161,12 +173,14 @@ _PROVIDER_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY",
 """The variables from which agents most often take a key; others are left out without a word."""
 
 
-def provider(files: StateLayout, row: InstanceRow, *, environment: Mapping[str, str]) -> Upstream | None:
+def provider(
+    files: StateLayout, entries: Sequence[Entry], *, environment: Mapping[str, str]
+) -> Upstream | None:
     """Return the provider of an instance as far as it is known without a caller; None without one.
 
-    A key that cannot be resolved now is `key_missing`; settings that cannot be read mean that there is no provider.
+    A key that cannot be resolved now is `key_missing`. Raises what `settings.check` raises.
     """
-    wanted = {entry.key: entry.value for entry in entries(files.home(row.name)) if entry.key in metering.KEYS}
+    wanted = {entry.key: entry.value for entry in entries if entry.key in metering.KEYS}
     key_missing = False
     for key, value in list(wanted.items()):
         try:
@@ -206,7 +220,7 @@ def program(
 ) -> Program:
     """Make the Agent Home, write the rendered files into it, and return what is to be started.
 
-    With `files`, the base environment is kept for restarts that nobody asks for.
+    With `files`, base environment and settings are kept for restarts that nobody asks for.
 
     Raises:
         RenderRefused, ExecutableMissing, NotExecutable, ProbeUnresolved, OSError.
@@ -219,6 +233,7 @@ def program(
     _write(plan, launch)
     if files is not None:
         run_environment.store(files, row.id, plan.base_environment, secret_names=plan.secret_names)
+        run_settings.store(files, row.id, run.id, plan.entries)
     return Program(
         argv=(executable, *launch.argv[1:]),
         env=launch.env,

@@ -3,12 +3,13 @@
 Reads what a start reads: settings, secrets, the PATH; of a Run under way its process and its rendered files.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import InstanceRow, RunRow
+from kt_manifest.configuration.layers import Entry
 from kt_manifest.launch import agent_home, readiness, render
 from kt_manifest.launch.render import Launch
 from kt_manifest.launch.substitution import PlaceholderUnset
@@ -47,16 +48,22 @@ class Preview:
 
 
 def preview(
-    files: StateLayout, row: InstanceRow, *, environment: Mapping[str, str], run: RunRow | None
+    files: StateLayout,
+    row: InstanceRow,
+    *,
+    entries: Callable[[], Sequence[Entry]],
+    environment: Mapping[str, str],
+    run: RunRow | None,
 ) -> Preview:
     """Return what `kt agent start` would do now.
 
     Args:
+        entries: what is set for it now, or why that cannot be said (`CurrentSettings.for_start`).
         environment: the variables of whoever would start it.
         run: the Run under way; its token and id are taken, so that only what would really change differs.
     """
     try:
-        plan = launching.plan_unrendered(files, row, environment=environment)
+        plan = launching.plan_unrendered(files, row, entries=entries(), environment=environment)
         facts = launching.run_facts(plan, row, run, port=row.port)
         launch = render.preview(plan.adapter, plan.values, facts)
     except Exception as error:

@@ -19,7 +19,6 @@ from typing import Any
 from kt_ledger.event_documents import BREACH, HOOK, TRANSITION
 from kt_ledger.records import EventRow, State
 from kt_ledger.store import Store, StoreUnavailable
-from kt_manifest.configuration import config_file
 from kt_supervisor.engine import environment
 from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.spawn import Ran
@@ -167,11 +166,10 @@ class Hooks:
         if not isinstance(name, str):
             return None
         try:
-            values = config_file.read(self._parts.files.home(name) / "config.toml")
+            commands = [(key, self._parts.settings.live(name, key)) for key in settings_of(row)]
         except Exception as error:
             logger.warning("hooks of %s are not known: %s", name, error)
             return None
-        commands = [(key, values[key]) for key in settings_of(row) if key in values]
         found = tuple((key, command) for key, command in commands if isinstance(command, str))
         return Job(row, name, found) if found else None
 

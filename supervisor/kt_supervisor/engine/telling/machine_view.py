@@ -1,14 +1,12 @@
 """What `list` and `show` tell of an agent as a program on this machine: what it uses, and what it may use."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import LIVE_STATES
-from kt_manifest.configuration import config_file
-from kt_manifest.configuration.value_types import Value
 from kt_supervisor.engine.run import limits, run_records
 from kt_supervisor.engine.telling.resources import Roots, Sampler
 from kt_supervisor.engine.telling.views import Known
@@ -51,15 +49,7 @@ class MachineView:
             if known.run and _is_live(known)
             else None
         )
-        return limits.shown(self._settings(known.row.name), record)
-
-    def _settings(self, name: str) -> Mapping[str, Value]:
-        try:
-            return config_file.read(self._files.home(name) / "config.toml")
-        except (
-            Exception
-        ):  # the start tells what is wrong with the file; what is enforced does not depend on it
-            return {}
+        return limits.shown(known.settings, record)
 
 
 def _is_live(known: Known) -> bool:

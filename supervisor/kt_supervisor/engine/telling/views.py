@@ -12,6 +12,7 @@ from kt_ledger.event_documents import moment
 from kt_ledger.records import InstanceRow, NoteCounts, RunRow, SourceTotals, State, UsageSummary
 from kt_ledger.values import Source
 from kt_manifest.configuration import options
+from kt_manifest.configuration.value_types import Value
 from kt_manifest.contract import capability
 from kt_manifest.contract.snapshot import ENGINE_OBSERVED, Adapter
 from kt_supervisor.engine.telling import posture_view
@@ -43,6 +44,8 @@ class Known:
     restarts: Mapping[str, Any] = field(default_factory=dict)
     trouble: str | None = None
     waits_for: str | None = None
+    settings: Mapping[str, Value] = field(default_factory=dict)
+    alarms: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def declared(self) -> Source:
@@ -196,6 +199,8 @@ def entry(known: Known, *, now_ns: int) -> dict[str, Any]:
     document["metering"] = metering
     if metering["port"]:
         document["port"] = metering["port"]
+    if known.alarms:
+        document["alarms"] = [dict(alarm) for alarm in known.alarms]
     return document | ({"remarks": remarks} if remarks else {})
 
 

@@ -11,9 +11,9 @@ def test_a_value_is_kept_shown_with_its_layer_and_forgotten(house: Any) -> None:
     house.ask("DELETE", "/v1/agents/bot/config?key=model")
     again = house.refusal("GET", "/v1/agents/bot/config?key=model")
 
-    assert [{"key": "model", "value": "small", "source": "instance", "unvalidated": False}] == shown[
-        "entries"
-    ]
+    entry = {"key": "model", "value": "small", "source": "instance", "unvalidated": False}
+    entry |= {"file": str(house.files.home("bot") / "config.toml")}
+    assert [entry] == shown["entries"]
     assert 2 == again.exit_code
 
 

@@ -1,16 +1,19 @@
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kt_ledger.clock import SystemClock
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import InstanceRow, RunRow
 from kt_manifest.configuration import config_file, secrets
 from kt_manifest.contract import kinds
 from kt_manifest.contract.snapshot import Adapter, Ready
 from kt_manifest.launch.readiness import ProbeUnresolved
+from kt_supervisor.engine.instance.current_settings import CurrentSettings
 from kt_supervisor.engine.run import launching, run_environment
 
 CALLER = {"PATH": "/usr/bin:/bin", "HOME": "/home/x", "COLOUR": "blue", "TOKEN": "sk-canary"}
@@ -35,25 +38,26 @@ def _set(files: StateLayout, **values: Any) -> None:
         config_file.set(files.home("bot") / "config.toml", key.replace("__", "."), value)
 
 
+def _plan(files: StateLayout, row: InstanceRow, *, environment: Mapping[str, str]) -> launching.Plan:
+    entries = CurrentSettings(files, clock=SystemClock()).for_start(row, {})
+    return launching.plan(files, row, entries=entries, environment=environment)
+
+
 def test_an_agent_inherits_what_the_setting_lets_through(files: StateLayout) -> None:
     _set(files, env__inherit=["COLOUR", "PATH"])
 
-    plan = launching.plan(files, _row(), environment=CALLER)
+    plan = _plan(files, _row(), environment=CALLER)
 
     assert {"COLOUR": "blue", "PATH": "/usr/bin:/bin"} == dict(plan.base_environment)
 
 
 def test_a_start_is_repeated_without_its_caller(files: StateLayout) -> None:
     _set(files, env__inherit=["@default", "COLOUR"])
-    first = launching.program(
-        launching.plan(files, _row(), environment=CALLER), _row(), RUN, port=None, files=files
-    )
+    first = launching.program(_plan(files, _row(), environment=CALLER), _row(), RUN, port=None, files=files)
 
     kept = run_environment.load(files, "i")
     assert kept is not None
-    again = launching.program(
-        launching.plan(files, _row(), environment=kept), _row(), RUN, port=None, files=files
-    )
+    again = launching.program(_plan(files, _row(), environment=kept), _row(), RUN, port=None, files=files)
 
     assert first.env == again.env
     assert "blue" == again.env["COLOUR"]
@@ -61,14 +65,12 @@ def test_a_start_is_repeated_without_its_caller(files: StateLayout) -> None:
 
 def test_a_secret_of_the_caller_does_not_survive_and_its_name_is_told(files: StateLayout) -> None:
     _set(files, agent__T="secret:TOKEN", env__inherit=["*", "TOKEN"])
-    first = launching.program(
-        launching.plan(files, _row(), environment=CALLER), _row(), RUN, port=None, files=files
-    )
+    first = launching.program(_plan(files, _row(), environment=CALLER), _row(), RUN, port=None, files=files)
     kept = run_environment.load(files, "i")
     assert kept is not None
 
     with pytest.raises(secrets.SecretUnresolved, match="secret:TOKEN"):
-        launching.plan(files, _row(), environment=kept)
+        _plan(files, _row(), environment=kept)
 
     assert "sk-canary" == first.env["T"]
     everything = b"".join(path.read_bytes() for path in files.root.rglob("*") if path.is_file())
@@ -79,7 +81,7 @@ def test_a_key_that_an_agent_may_miss_is_told_once_by_its_name(files: StateLayou
     _set(files, metering__upstream_base_url="https://provider/v1")
     caller = CALLER | {"OPENAI_API_KEY": "sk-other"}
 
-    plan = launching.plan(files, _row(observe=True), environment=caller)
+    plan = _plan(files, _row(observe=True), environment=caller)
 
     [notice] = plan.notices
     assert "OPENAI_API_KEY of the caller's environment does not reach the agent" in notice
@@ -97,7 +99,7 @@ def test_a_key_that_an_agent_may_miss_is_told_once_by_its_name(files: StateLayou
 def test_an_agent_that_has_its_key_misses_none(files: StateLayout, setting: dict[str, Any]) -> None:
     _set(files, metering__upstream_base_url="https://provider/v1", **setting)
 
-    plan = launching.plan(files, _row(observe=True), environment={"OPENAI_API_KEY": "sk-other"})
+    plan = _plan(files, _row(observe=True), environment={"OPENAI_API_KEY": "sk-other"})
 
     assert () == plan.notices
 
@@ -105,9 +107,7 @@ def test_an_agent_that_has_its_key_misses_none(files: StateLayout, setting: dict
 def test_no_setting_speaks_for_another_run(files: StateLayout) -> None:
     _set(files, agent__KT_RUN="another")
 
-    program = launching.program(
-        launching.plan(files, _row(), environment=CALLER), _row(), RUN, port=None, files=files
-    )
+    program = launching.program(_plan(files, _row(), environment=CALLER), _row(), RUN, port=None, files=files)
 
     assert "r" == program.env["KT_RUN"]
     assert ("agent.KT_RUN is not delivered: the engine sets KT_RUN",) == program.notices
@@ -149,14 +149,11 @@ def test_a_program_knows_what_to_wait_for_with_the_agents_own_variables(files: S
     adapter = replace(Adapter.from_json(_row().adapter), ready=Ready(port="${PORT}", deadline_s=5))
     row = replace(_row(), adapter=adapter.to_json())
 
-    program = launching.program(launching.plan(files, row, environment=CALLER), row, RUN, port=None)
+    program = launching.program(_plan(files, row, environment=CALLER), row, RUN, port=None)
 
     assert program.ready is not None
     assert ("port", 8125, 5) == (program.ready.way, program.ready.port, program.ready.deadline_s)
-    assert (
-        launching.program(launching.plan(files, _row(), environment=CALLER), _row(), RUN, port=None).ready
-        is None
-    )
+    assert launching.program(_plan(files, _row(), environment=CALLER), _row(), RUN, port=None).ready is None
 
 
 def test_an_unknown_port_starts_nothing_and_keeps_nothing(files: StateLayout) -> None:
@@ -164,6 +161,6 @@ def test_an_unknown_port_starts_nothing_and_keeps_nothing(files: StateLayout) ->
     row = replace(_row(), adapter=adapter.to_json())
 
     with pytest.raises(ProbeUnresolved):
-        launching.program(launching.plan(files, row, environment=CALLER), row, RUN, port=None, files=files)
+        launching.program(_plan(files, row, environment=CALLER), row, RUN, port=None, files=files)
 
     assert run_environment.load(files, "i") is None

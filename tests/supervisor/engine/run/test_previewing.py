@@ -1,18 +1,21 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kt_ledger.clock import SystemClock
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import InstanceRow, RunRow
 from kt_manifest.configuration import config_file
+from kt_manifest.configuration.layers import Entry
 from kt_manifest.contract import kinds
 from kt_manifest.contract.declared_posture import Isolation, Posture
 from kt_manifest.contract.snapshot import Adapter, EnvTarget, FileTarget, Ready, Rule, Shape
+from kt_supervisor.engine.instance.current_settings import CurrentSettings
 from kt_supervisor.engine.run import launching, previewing
 from kt_supervisor.engine.run.previewing import Difference
 
@@ -26,6 +29,10 @@ def files(tmp_path: Path) -> StateLayout:
     layout = StateLayout(tmp_path)
     layout.home("bot").mkdir(parents=True)
     return layout
+
+
+def _entries(files: StateLayout, row: InstanceRow) -> Callable[[], Sequence[Entry]]:
+    return lambda: CurrentSettings(files, clock=SystemClock()).for_start(row, {})
 
 
 def _row(*, argv: tuple[str, ...] = SLEEP, **declared: object) -> InstanceRow:
@@ -51,11 +58,13 @@ def test_what_a_start_would_run_is_what_a_start_runs_and_nothing_is_written(file
     row = _row(posture=Posture(isolation=Isolation(env={"ROOT": "root"})))
     before = _everything(files.root)
 
-    found = previewing.preview(files, row, environment=CALLER, run=None)
+    found = previewing.preview(files, row, entries=_entries(files, row), environment=CALLER, run=None)
 
     assert before == _everything(files.root)
     run = RunRow(id=launching.NEXT_RUN, instance_id="i", token=launching.NEXT_TOKEN, started_at_ns=1)
-    program = launching.program(launching.plan(files, row, environment=CALLER), row, run, port=None)
+    program = launching.program(
+        launching.plan(files, row, entries=_entries(files, row)(), environment=CALLER), row, run, port=None
+    )
     assert found.launch is not None
     assert (program.argv, program.env) == ((found.executable, *found.launch.argv[1:]), found.launch.env)
     assert found.launch.files[0].content == (files.home("bot") / "agent.toml").read_text()
@@ -66,11 +75,11 @@ def test_what_a_start_would_run_is_what_a_start_runs_and_nothing_is_written(file
 def test_an_observed_agent_that_never_ran_is_shown_with_a_listener_to_come(files: StateLayout) -> None:
     adapter = kinds.command(SLEEP, interactive=False, observe=True)
     row = InstanceRow(id="i", name="bot", kind="command", adapter=adapter.to_json(), created_at_ns=1)
-    refused = previewing.preview(files, row, environment=CALLER, run=None)
+    refused = previewing.preview(files, row, entries=_entries(files, row), environment=CALLER, run=None)
     _set(files, "metering.upstream_base_url", "https://provider/v1")
     _set(files, "metering.upstream_api_key", "sk-canary")
 
-    found = previewing.preview(files, row, environment=CALLER, run=None)
+    found = previewing.preview(files, row, entries=_entries(files, row), environment=CALLER, run=None)
 
     assert refused.launch is None
     assert "metering.upstream_base_url" in refused.refusals[0]
@@ -94,7 +103,9 @@ def test_what_would_refuse_a_start_is_told(
 ) -> None:
     _set(files, *setting)
 
-    found = previewing.preview(files, _row(**declared), environment=CALLER, run=None)  # type: ignore[arg-type]
+    found = previewing.preview(
+        files, _row(**declared), entries=_entries(files, _row(**declared)), environment=CALLER, run=None
+    )  # type: ignore[arg-type]
 
     [refusal] = found.refusals
     assert said in refusal
@@ -102,7 +113,7 @@ def test_what_would_refuse_a_start_is_told(
 
 def test_a_mistake_of_ours_is_no_refusal(files: StateLayout) -> None:
     with pytest.raises(AttributeError):
-        previewing.preview(files, None, environment=CALLER, run=None)  # type: ignore[arg-type]
+        previewing.preview(files, None, entries=_entries(files, None), environment=CALLER, run=None)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -110,7 +121,9 @@ def agent(files: StateLayout) -> Iterator[RunRow]:
     """An agent that runs as an earlier start would have started it."""
     _set(files, "model", "m")
     row, run = _row(), RunRow(id="r", instance_id="i", token="t", started_at_ns=1)
-    program = launching.program(launching.plan(files, row, environment=CALLER), row, run, port=None)
+    program = launching.program(
+        launching.plan(files, row, entries=_entries(files, row)(), environment=CALLER), row, run, port=None
+    )
     with subprocess.Popen(program.argv, env=program.env, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         child.stdout.readline()  # before that, the kernel may not know its command line yet
@@ -121,7 +134,7 @@ def agent(files: StateLayout) -> Iterator[RunRow]:
 def _differences(
     files: StateLayout, run: RunRow, row: InstanceRow, **caller: str
 ) -> tuple[Difference, ...] | None:
-    found = previewing.preview(files, row, environment=CALLER | caller, run=run)
+    found = previewing.preview(files, row, entries=_entries(files, row), environment=CALLER | caller, run=run)
     assert found.running is not None
     assert (run.id, run.agent_pid) == (found.running.run_id, found.running.pid)
     return found.running.differences
@@ -174,7 +187,9 @@ def test_a_file_of_somebody_else_that_would_become_another_is_named(files: State
 
     changed = [Difference("file", "theirs.json", "changed")]
     assert changed == pending()
-    launching.program(launching.plan(files, row, environment=CALLER), row, run, port=None)
+    launching.program(
+        launching.plan(files, row, entries=_entries(files, row)(), environment=CALLER), row, run, port=None
+    )
     assert [] == pending()
     _set(files, "model", "other")
     assert changed == pending()
@@ -196,7 +211,9 @@ def test_a_script_behind_its_interpreter_is_the_same(files: StateLayout) -> None
     script.chmod(0o700)
     row = _row(argv=(str(script), "x"))
     run = RunRow(id="r", instance_id="i", token="t", started_at_ns=1)
-    program = launching.program(launching.plan(files, row, environment=CALLER), row, run, port=None)
+    program = launching.program(
+        launching.plan(files, row, entries=_entries(files, row)(), environment=CALLER), row, run, port=None
+    )
     with subprocess.Popen(program.argv, env=program.env, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         child.stdout.readline()

@@ -1,15 +1,19 @@
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kt_ledger.clock import SystemClock
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import InstanceRow, RunRow
 from kt_manifest.configuration import config_file
+from kt_manifest.configuration.layers import Entry
 from kt_manifest.contract import kinds
 from kt_manifest.contract.snapshot import EnvTarget, FileTarget, FlagTarget, Rule, Shape
+from kt_supervisor.engine.instance.current_settings import CurrentSettings
 from kt_supervisor.engine.run import previewing
 from kt_supervisor.engine.run.previewing import Compared, Difference, Preview
 from kt_supervisor.engine.telling import launch_view
@@ -46,7 +50,11 @@ def preview(tmp_path: Path) -> Preview:
     adapter = replace(kinds.command(["true"], interactive=False, observe=True), mapping=RULES)
     row = InstanceRow(id="i", name="bot", kind="command", adapter=adapter.to_json(), created_at_ns=1, port=1)
     run = RunRow(id="r", instance_id="i", token=TOKEN, started_at_ns=1)
-    return previewing.preview(files, row, environment=CALLER, run=run)
+    return previewing.preview(files, row, entries=_entries(files, row), environment=CALLER, run=run)
+
+
+def _entries(files: StateLayout, row: InstanceRow) -> Callable[[], Sequence[Entry]]:
+    return lambda: CurrentSettings(files, clock=SystemClock()).for_start(row, {})
 
 
 def _env(document: dict[str, Any]) -> dict[str, Any]:
