@@ -5,23 +5,34 @@ from typing import Any
 
 import click
 
-from kt_cli import exit_codes, output, table, terminal
+from kt_cli import exit_codes, output, terminal
+from kt_cli.lazy_group import LazyGroup
+
+VERBS = {
+    "list": "kt_cli.commands.shipped:show_shipped",
+    "show": "kt_cli.commands.shipped:show",
+    "new": "kt_cli.commands.authoring:new",
+    "validate": "kt_cli.commands.adapter:validate",
+    "schema": "kt_cli.commands.authoring:schema",
+}
 
 
-@click.group(no_args_is_help=False, invoke_without_command=True)
+@click.group(cls=LazyGroup, sources=VERBS, no_args_is_help=False, invoke_without_command=True)
 @click.pass_context
 def adapter(ctx: click.Context) -> None:
-    """Work on an adapter.toml. Needs no engine, and works on every system.
+    """Look at adapters, and write your own. Needs no engine, and works on every system.
 
     \b
     Example:
+      kt adapter list
+      kt adapter new ./my-agent --observed
       kt adapter validate ./my-agent
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
 
-@adapter.command()
+@click.command()
 @click.argument("path", type=click.Path(path_type=Path))
 @output.json_option
 def validate(path: Path, *, as_json: bool) -> int:
@@ -71,17 +82,7 @@ def _tell(path: Path, found: Any) -> None:
         for fault in found.faults:
             output.note(f"kt: {terminal.visible(str(fault))}")
         return
-    from kt_manifest.contract import capability
+    from kt_cli.commands import shipped
 
     output.result(f"{terminal.visible(str(path))} is valid: kind {found.adapter.kind}.")
-    rows = [
-        (
-            word,
-            *(
-                str(capability.project(found.adapter.declaration, system)[word])
-                for system in capability.SYSTEMS
-            ),
-        )
-        for word in capability.project(found.adapter.declaration, capability.LINUX)
-    ]
-    output.result(table.render(("Capability", *capability.SYSTEMS), rows, width=terminal.width()))
+    output.result(shipped.capabilities(found.adapter))
