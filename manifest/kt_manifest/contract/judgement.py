@@ -20,11 +20,6 @@ _PARTS_LIMIT = (
 )  # what the contract's own parser, a u64 each, can hold (semver.org, "Backus-Naur" sets none)
 
 
-def first_fault(document: dict[str, Any]) -> Finding | None:
-    """Return the fault that wins, or None."""
-    return next(faults(document), None)
-
-
 def faults(document: dict[str, Any]) -> Iterator[Finding]:
     """Give all faults, in the order of judgement."""
     draft = Draft(document, tuple(schema.misfits(document)))

@@ -6,7 +6,6 @@ Writes nothing, asks no network, and never blocks on what it is pointed at.
 import errno
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from kt_manifest import toml_text, words
 from kt_manifest.contract import config_rules, judgement, ready_rules, schema, snapshot
@@ -100,12 +99,7 @@ def load(path: Path) -> Adapter:
         ManifestNotFound, ManifestUnreadable, ManifestInvalid, ContractIncompatible.
     """
     file, data = _read(path)
-    origin = words.shown_path(file)
-    try:
-        text = toml_text.decode(data)
-    except toml_text.NotToml as error:
-        raise ManifestInvalid(origin, _syntax(error)) from error
-    return parse(text, origin=origin)
+    return _accepted(judge_bytes(data, origin=words.shown_path(file)))
 
 
 def parse(text: str, *, origin: str) -> Adapter:
@@ -115,21 +109,7 @@ def parse(text: str, *, origin: str) -> Adapter:
         ManifestInvalid: the first fault, in the order of `judgement.JUDGEMENT`.
         ContractIncompatible: no fault, but the declared major version is not 1.
     """
-    document = _document(text, origin)
-    fault = judgement.first_fault(document)
-    if fault is not None:
-        raise ManifestInvalid(origin, fault)
-    _negotiate(document["contract_version"])
-    return _adapter(schema.Manifest.model_validate(document))
-
-
-def faults(text: str, *, origin: str) -> list[ManifestInvalid]:
-    """Return every fault of a manifest, in the order of judgement, for a tool that shows them all at once."""
-    try:
-        document = _document(text, origin)
-    except ManifestInvalid as error:
-        return [error]
-    return [ManifestInvalid(origin, finding) for finding in judgement.faults(document)]
+    return _accepted(judge_text(text, origin=origin))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,17 +127,43 @@ def judge(path: Path) -> Judged:
         ManifestNotFound, ManifestUnreadable.
     """
     file, data = _read(path)
-    origin = words.shown_path(file)
+    return judge_bytes(data, origin=words.shown_path(file))
+
+
+def judge_bytes(data: bytes, *, origin: str) -> Judged:
+    """Return what becomes of the bytes of a file; `origin` is how messages call it. Raises nothing."""
     try:
         text = toml_text.decode(data)
     except toml_text.NotToml as error:
         return Judged(None, (ManifestInvalid(origin, _syntax(error)),))
+    return judge_text(text, origin=origin)
+
+
+def judge_text(text: str, *, origin: str) -> Judged:
+    """Return what becomes of a manifest's text. Raises nothing."""
     try:
-        return Judged(parse(text, origin=origin), ())
+        document = toml_text.parse(text)
+    except toml_text.NotToml as error:
+        return Judged(None, (ManifestInvalid(origin, _syntax(error)),))
+    found = tuple(ManifestInvalid(origin, finding) for finding in judgement.faults(document))
+    if found:
+        return Judged(None, found)
+    try:
+        _negotiate(document["contract_version"])
     except ContractIncompatible as error:
         return Judged(None, (error,))
-    except ManifestInvalid:
-        return Judged(None, tuple(faults(text, origin=origin)))
+    return Judged(_adapter(schema.Manifest.model_validate(document)), ())
+
+
+def faults(text: str, *, origin: str) -> list["ManifestInvalid | ContractIncompatible"]:
+    """Return every fault of a manifest's text, in the order of judgement."""
+    return list(judge_text(text, origin=origin).faults)
+
+
+def _accepted(judged: Judged) -> Adapter:
+    if judged.adapter is None:
+        raise judged.faults[0]
+    return judged.adapter
 
 
 def _read(path: Path) -> tuple[Path, bytes]:
@@ -171,13 +177,6 @@ def _read(path: Path) -> tuple[Path, bytes]:
         raise ManifestUnreadable(path, got=error.strerror or str(error)) from error
     except ValueError as error:  # a NUL in the path
         raise ManifestUnreadable(path, got=str(error)) from error
-
-
-def _document(text: str, origin: str) -> dict[str, Any]:
-    try:
-        return toml_text.parse(text)
-    except toml_text.NotToml as error:
-        raise ManifestInvalid(origin, _syntax(error)) from error
 
 
 def _syntax(error: toml_text.NotToml) -> Finding:

@@ -28,7 +28,7 @@ class AdapterSection(Strict):
     kind: str | None = Field(
         default=None,
         description="The kind that agent instances are of; the built-in kinds are taken.",
-        json_schema_extra={"pattern": patterns.KIND, "not": {"enum": sorted(kinds.BUILTIN)}},
+        json_schema_extra={"pattern": patterns.KIND, "not": {"enum": [*sorted(kinds.BUILTIN)]}},
     )
     name: str | None = Field(
         default=None,
