@@ -39,7 +39,8 @@ def validate(path: Path, *, as_json: bool) -> int:
     """Say all that is wrong with an adapter.toml, or that nothing is.
 
     PATH is the file, or the folder that holds it. The first fault is the one
-    that `kt agent register` would name.
+    that `kt agent register` would name. The line is that of the key, or of its
+    section where the file has it.
 
     \b
     Examples:
@@ -68,8 +69,9 @@ def _document(path: Path, found: Any) -> dict[str, Any]:
 
 def _fault(fault: Any) -> dict[str, Any]:
     return {
-        "section": getattr(fault, "section", "contract_version"),
-        "kind": getattr(fault, "kind", "incompatible_contract"),
+        "section": fault.section,
+        "kind": fault.kind,
+        "line": fault.line,
         "got": fault.got,
         "wanted": fault.wanted,
         "do": fault.do,
@@ -80,7 +82,8 @@ def _fault(fault: Any) -> dict[str, Any]:
 def _tell(path: Path, found: Any) -> None:
     if found.adapter is None:
         for fault in found.faults:
-            output.note(f"kt: {terminal.visible(str(fault))}")
+            where = "" if fault.line is None else f" (line {fault.line})"
+            output.note(f"kt: {terminal.visible(str(fault))}{where}")
         return
     from kt_cli.commands import shipped
 

@@ -50,6 +50,7 @@ def _unknown_keys(draft: Draft) -> Iterator[Finding]:
             got=f"the unknown key {words.shown(name)}",
             wanted=f"only {', '.join(known)}" if known else "an empty table: nothing below it is known yet",
             do=f"quote a dotted key: {quoted}" if quoted else nearest.suggestion(name, known),
+            at=misfit.loc,
         )
 
 
@@ -61,6 +62,7 @@ def _unknown_words(draft: Draft) -> Iterator[Finding]:
             got=f"{misfit.loc[-1]} = {words.shown(misfit.value)}",
             wanted=misfit.wanted,
             do="write one of these words, in lower case",
+            at=misfit.loc,
         )
 
 
@@ -90,12 +92,14 @@ def _adapter(draft: Draft) -> Iterator[Finding]:
 
 def _kind(draft: Draft) -> Iterator[Finding]:
     yield from draft.wrong_types("adapter", "kind")
-    kind = draft.get("adapter", "kind")
+    at = ("adapter", "kind")
+    kind = draft.get(*at)
     wanted = "lower-case letters a-z, digits, '_' and '-', beginning with a letter or digit"
     if kind is None and draft.get("adapter"):
         yield Finding("[adapter]", "invalid_field", "no kind", wanted, 'add kind = "my-agent"')
     elif isinstance(kind, str) and not names.follows_the_pattern(kind):
-        yield Finding("[adapter]", "invalid_field", f"kind = {words.shown(kind)}", wanted, "rename the kind")
+        got = f"kind = {words.shown(kind)}"
+        yield Finding("[adapter]", "invalid_field", got, wanted, "rename the kind", at)
     elif isinstance(kind, str) and kind in kinds.BUILTIN:
         builtin = ", ".join(sorted(kinds.BUILTIN))
         yield Finding(
@@ -104,6 +108,7 @@ def _kind(draft: Draft) -> Iterator[Finding]:
             f'kind = "{kind}"',
             f"none of the built-in kinds {builtin}",
             "rename it",
+            at,
         )
 
 
@@ -111,7 +116,8 @@ def _display_name(draft: Draft) -> Iterator[Finding]:
     yield from draft.wrong_types("adapter", "name")
     name = draft.get("adapter", "name")
     if isinstance(name, str) and (fault := words.fault_in_shown_name(name)):
-        yield Finding("[adapter]", "invalid_field", f"name with {fault}", "printable text", "remove it")
+        at = ("adapter", "name")
+        yield Finding("[adapter]", "invalid_field", f"name with {fault}", "printable text", "remove it", at)
 
 
 def _lifecycle(draft: Draft) -> Iterator[Finding]:
@@ -140,7 +146,8 @@ def _operation(draft: Draft, name: str) -> Iterator[Finding]:
     where = f"[lifecycle.{name}]"
     if (fault := snapshot.fault_in_exec(template.get("exec", ""))) is not None:
         wanted = "a program name to be found on PATH, or an absolute path"
-        yield Finding(where, "invalid_field", fault, wanted, "name the program in exec")
+        at = ("lifecycle", name, "exec")
+        yield Finding(where, "invalid_field", fault, wanted, "name the program in exec", at)
     for text in [item for item in draft.items("lifecycle", name, "args") if isinstance(item, str)]:
         if fault := words.fault_in_value(text):
             yield Finding(where, "invalid_field", f"an argument with {fault}", "text without it", "remove it")
@@ -195,7 +202,8 @@ def _kt(draft: Draft) -> Iterator[Finding]:
     if url is None:
         yield Finding("[kt.send]", "invalid_field", "no url", wanted, "add it, or remove the table")
     elif isinstance(url, str) and not _is_loopback(url):
-        yield Finding("[kt.send]", "invalid_field", f"url = {words.shown(url)}", wanted, "correct it")
+        got = f"url = {words.shown(url)}"
+        yield Finding("[kt.send]", "invalid_field", got, wanted, "correct it", ("kt", "send", "url"))
 
 
 def _is_loopback(url: str) -> bool:

@@ -4,13 +4,14 @@ Writes nothing, asks no network, and never blocks on what it is pointed at.
 """
 
 import errno
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from kt_manifest import toml_text, words
-from kt_manifest.contract import config_rules, judgement, ready_rules, schema, snapshot
+from kt_manifest.contract import config_rules, judgement, places, ready_rules, schema, snapshot
 from kt_manifest.contract.capability import Declaration, Level, Support
-from kt_manifest.contract.findings import Finding
+from kt_manifest.contract.findings import Finding, section
 from kt_manifest.contract.snapshot import Adapter, Template
 
 FILE_NAME = "adapter.toml"
@@ -49,13 +50,16 @@ class ManifestInvalid(Exception):
     """The manifest has a fault; the first in the order of judgement is named.
 
     `section` is written as in the file, in brackets (`[adapter]`; the key itself for a top-level key). `kind` is
-    `toml`, `missing_section`, `invalid_field`, `unknown_key` or `unknown_word`.
+    `toml`, `missing_section`, `invalid_field`, `unknown_key` or `unknown_word`. `line` is that of the key, or
+    else of its section; None where that is not in the file, or where nobody asked (`judge` does).
     """
 
     exit_code = 1
 
     def __init__(self, origin: str, finding: Finding) -> None:
         self.origin = origin
+        self.at = finding.at
+        self.line: int | None = None
         self.section = finding.section
         self.kind = finding.kind
         self.got = finding.got
@@ -77,12 +81,16 @@ _SENTENCES = {
 
 
 class ContractIncompatible(Exception):
-    """The manifest is written for another major version of the adapter contract."""
+    """The manifest is written for another major version of the adapter contract; `line` as in `ManifestInvalid`."""
 
     exit_code = 1
 
     def __init__(self, declared: str) -> None:
         self.declared = declared
+        self.section = "contract_version"
+        self.kind = "incompatible_contract"
+        self.at: schema.Loc = ("contract_version",)
+        self.line: int | None = None
         self.got = declared
         self.wanted = f"a version with the major of {CONTRACT_VERSION}"
         self.do = "see docs/adapter-contract.md#versioning"
@@ -121,13 +129,26 @@ class Judged:
 
 
 def judge(path: Path) -> Judged:
-    """Return what `load` makes of a manifest, with all faults instead of the first.
+    """Return what `load` makes of a manifest, with all faults instead of the first, and their lines.
 
     Raises:
         ManifestNotFound, ManifestUnreadable.
     """
     file, data = _read(path)
-    return judge_bytes(data, origin=words.shown_path(file))
+    judged = judge_bytes(data, origin=words.shown_path(file))
+    if judged.faults and judged.faults[0].kind != "toml":
+        _place(judged.faults, places.lines(toml_text.decode(data)))
+    return judged
+
+
+def _place(faults: Sequence["ManifestInvalid | ContractIncompatible"], lines: dict[places.Path, int]) -> None:
+    """Give each fault its line: of the very key, else of the last table on the way there, else of its section."""
+    sections = {section(path): line for path, line in lines.items()}
+    for fault in faults:
+        path = fault.at
+        while path and path not in lines:
+            path = path[:-1]
+        fault.line = lines.get(path, sections.get(fault.section))
 
 
 def judge_bytes(data: bytes, *, origin: str) -> Judged:
@@ -135,7 +156,7 @@ def judge_bytes(data: bytes, *, origin: str) -> Judged:
     try:
         text = toml_text.decode(data)
     except toml_text.NotToml as error:
-        return Judged(None, (ManifestInvalid(origin, _syntax(error)),))
+        return Judged(None, (_not_toml(origin, error),))
     return judge_text(text, origin=origin)
 
 
@@ -144,7 +165,7 @@ def judge_text(text: str, *, origin: str) -> Judged:
     try:
         document = toml_text.parse(text)
     except toml_text.NotToml as error:
-        return Judged(None, (ManifestInvalid(origin, _syntax(error)),))
+        return Judged(None, (_not_toml(origin, error),))
     found = tuple(ManifestInvalid(origin, finding) for finding in judgement.faults(document))
     if found:
         return Judged(None, found)
@@ -179,10 +200,12 @@ def _read(path: Path) -> tuple[Path, bytes]:
         raise ManifestUnreadable(path, got=str(error)) from error
 
 
-def _syntax(error: toml_text.NotToml) -> Finding:
-    return Finding(
-        f"line {error.line}", "toml", f"line {error.line}: {error.reason}", "TOML 1.0", "correct that line"
-    )
+def _not_toml(origin: str, error: toml_text.NotToml) -> ManifestInvalid:
+    where = f"line {error.line}"
+    finding = Finding(where, "toml", f"{where}: {error.reason}", "TOML 1.0", "correct that line")
+    fault = ManifestInvalid(origin, finding)
+    fault.line = error.line
+    return fault
 
 
 def _negotiate(declared: str) -> None:
