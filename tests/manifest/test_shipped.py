@@ -1,9 +1,7 @@
 """What is shipped as data and as words: adapters, and the page that an error message points to."""
 
-import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -63,15 +61,6 @@ def test_the_page_tells_the_order_of_judgement() -> None:
 
     assert places == sorted(places)
     assert len(words) == len(judgement.JUDGEMENT) + 1
-
-
-def test_every_toml_block_of_the_page_is_toml() -> None:
-    page = (ROOT / "docs" / "adapter-contract.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"(?m)^    \[config\.model\]\n    .*$", page)
-
-    assert len(blocks) == 3
-    for block in blocks:
-        assert tomllib.loads(block.replace("    ", ""))
 
 
 def test_reading_layers_and_snapshots_loads_neither_pydantic_nor_tomlkit_nor_semver() -> None:
