@@ -25,6 +25,8 @@ SHORT = 3_000
 LONG = int(os.environ.get("KT_FUZZ_INPUTS", "1000000"))
 LONGEST_CPU_S = 1.0
 HANGS_CPU_S = 20.0
+LONGEST_MESSAGE = 2_500
+"""Some texts of 80 characters, each of which may be shown by ten."""
 REGISTER_EVERY = 1_000
 """Of the refused ones, every so many is given to the whole `kt agent register`."""
 
@@ -56,7 +58,7 @@ def _judged(data: bytes) -> str:
     for fault in found.faults:
         assert isinstance(fault, NAMED)
         said = str(fault)
-        assert len(said) < 900 and said.isprintable()
+        assert len(said) < LONGEST_MESSAGE and said.isprintable()
         assert fault.got and fault.wanted and fault.do and fault.exit_code == 1
     return getattr(found.faults[0], "kind", "major")
 
