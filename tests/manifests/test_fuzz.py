@@ -60,7 +60,7 @@ def _judged(data: bytes) -> str:
         said = str(fault)
         assert len(said) < LONGEST_MESSAGE and said.isprintable()
         assert fault.got and fault.wanted and fault.do and fault.exit_code == 1
-    return getattr(found.faults[0], "kind", "major")
+    return found.faults[0].kind
 
 
 def _refused_whole(data: bytes, folder: Path, capsys: Any) -> None:

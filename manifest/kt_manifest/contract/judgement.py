@@ -18,6 +18,10 @@ from kt_manifest.contract.findings import Draft, Finding, place, section
 _PARTS_LIMIT = (
     2**64
 )  # what the contract's own parser, a u64 each, can hold (semver.org, "Backus-Naur" sets none)
+# What has Unicode's property White_Space (UAX 44, PropList.txt).
+_WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
 
 
 def faults(document: dict[str, Any]) -> Iterator[Finding]:
@@ -27,13 +31,18 @@ def faults(document: dict[str, Any]) -> Iterator[Finding]:
         yield from judge(draft)
 
 
+def trimmed(text: str) -> str:
+    """Return a version without the white space around it; `strip` by itself would take control characters as well."""
+    return text.strip(_WHITE_SPACE)
+
+
 def version(text: str) -> semver.Version | None:
     """Return a strict `X.Y.Z` version, or None; surrounding whitespace is not looked at."""
-    trimmed = text.strip()
-    if not trimmed.isascii():  # the library's \d also takes other scripts' digits
+    trim = trimmed(text)
+    if not trim.isascii():  # the library's \d also takes other scripts' digits
         return None
     try:
-        parsed = semver.Version.parse(trimmed)
+        parsed = semver.Version.parse(trim)
     except ValueError:
         return None
     return parsed if max(parsed.major, parsed.minor, parsed.patch) < _PARTS_LIMIT else None
@@ -70,7 +79,7 @@ def _contract_version(draft: Draft) -> Iterator[Finding]:
     wanted = 'a strict semver string X.Y.Z, such as "1.0.0"'
     yield from draft.wrong_types("contract_version")
     text = draft.get("contract_version")
-    if text is None or (isinstance(text, str) and not text.strip()):
+    if text is None or (isinstance(text, str) and not trimmed(text)):
         yield Finding(
             "contract_version",
             "missing_section",

@@ -213,7 +213,7 @@ def _negotiate(declared: str) -> None:
     assert version is not None, "judged before"
     # Any other major is refused, a pre-release of it included, and 0.x: the contract was never published under it.
     if version.major != _CONTRACT_MAJOR:
-        raise ContractIncompatible(declared.strip())
+        raise ContractIncompatible(judgement.trimmed(declared))
 
 
 def _adapter(model: schema.Manifest) -> Adapter:
@@ -234,7 +234,7 @@ def _adapter(model: schema.Manifest) -> Adapter:
         send_url=model.kt.send.url if model.kt and model.kt.send else None,
         channel=model.interaction.channel if model.interaction else snapshot.CHANNELS[0],
         mapping=config_rules.rules_of(model.config),
-        contract_version=model.contract_version.strip(),
+        contract_version=judgement.trimmed(model.contract_version),
         ready=ready_rules.declared(model.kt.ready) if model.kt and model.kt.ready else None,
     )
 

@@ -8,10 +8,12 @@ for a whole text, hence `^` and `$`.
 KIND = r"^[a-z0-9][a-z0-9_-]*$"
 """`names.PATTERN`."""
 
+_SPACE = r"[\t\n\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+
 CONTRACT_VERSION = (
-    r"^\s*1\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)"
+    rf"^{_SPACE}*1\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)"
     r"(-(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)(\.(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*)?"
-    r"(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?\s*$"
+    r"(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?" + rf"{_SPACE}*$"
 )
 """A semantic version (semver.org, 2.0.0) of the major that this engine speaks."""
 
