@@ -28,6 +28,7 @@ import os
 import resource
 import select
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -86,11 +87,15 @@ class Place:
         return False
 
     def keep(self, **changed):
-        """Write it down, whole or not at all."""
+        """Write it down, whole or not at all; where that cannot be, only a restarted shim will miss it."""
         self.facts.update(changed)
-        with open(self.path + ".new", "w", encoding="utf-8") as stream:
-            json.dump(self.facts, stream)
-        os.replace(self.path + ".new", self.path)
+        try:
+            os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
+            with open(self.path + ".new", "w", encoding="utf-8") as stream:
+                json.dump(self.facts, stream)
+            os.replace(self.path + ".new", self.path)
+        except OSError as error:
+            told(f"cannot write {self.path}: {error.strerror}")
 
 
 class Log:
@@ -139,21 +144,20 @@ class Log:
         """Open the log, or the file of this identity, which may have been renamed; tell whether it is there."""
         folder = os.path.dirname(self.path) or "."
         names = [self.path]
-        if identity is not None:
+        if identity is not None and os.path.isdir(folder):
             names += [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
         if self.stream:
             self.stream.close()
         self.stream = None
         for name in names:
             try:
-                stream = open(name, "rb", buffering=0)  # noqa: SIM115 (it stays open)
+                there = os.stat(name)
+                # Looked at before it is opened: to open a FIFO would wait for its other end.
+                if stat.S_ISREG(there.st_mode) and identity in (None, [there.st_dev, there.st_ino]):
+                    self.stream = open(name, "rb", buffering=0)  # noqa: SIM115 (it stays open)
+                    return True
             except OSError:
                 continue
-            facts = os.fstat(stream.fileno())
-            if identity in (None, [facts.st_dev, facts.st_ino]):
-                self.stream = stream
-                return True
-            stream.close()
         return identity is None and self.place.facts["file"] is None
 
     def reports(self, over=False):

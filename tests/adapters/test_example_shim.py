@@ -239,6 +239,37 @@ def test_a_note_of_an_earlier_shim_that_cannot_be_read_is_none(log: Path) -> Non
     assert [] == shim.Log(str(log), "run").reports()
 
 
+def test_the_folder_of_the_log_need_not_be_there_yet(tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "transcript.jsonl"
+    followed = shim.Log(str(log), "run")
+
+    assert [] == followed.reports()
+
+    add(log, said(10))
+
+    assert [(1, 10)] == numbers(followed.reports())
+
+
+def test_a_fifo_beside_the_log_is_not_waited_for(log: Path) -> None:
+    first = shim.Log(str(log), "run")
+    add(log, said(10))
+    first.reports()
+    log.rename(log.with_suffix(".1"))
+    os.mkfifo(log.with_suffix(".0"))
+
+    assert [(1, 10)] == numbers(shim.Log(str(log), "run").reports())
+
+
+def test_a_note_that_cannot_be_written_stops_no_report(log: Path, capfd: Any) -> None:
+    Path(f"{log}.shim.new").mkdir()
+    followed = shim.Log(str(log), "run")
+
+    add(log, said(10))
+
+    assert [(1, 10)] == numbers(followed.reports())
+    assert "cannot write" in capfd.readouterr().err
+
+
 # -- the process -----------------------------------------------------------------------------------------------
 
 
