@@ -143,12 +143,13 @@ def run(kt: Any, page: Path, tmp_path: Path) -> list[str]:
         text=True,
         cwd=tmp_path / "work",
         env=kt.environment(PATH=f"{tools}{os.pathsep}{os.environ['PATH']}"),
-        timeout=110,
+        timeout=280,
     )
     assert 0 == done.returncode, done.stdout + done.stderr
     return done.stdout.split(MARK)[1:]
 
 
+@pytest.mark.timeout(300)  # two dozen commands
 def test_the_tutorial_works_from_the_first_to_the_last_command(shared_kt: Any, tmp_path: Path) -> None:
     said = run(shared_kt, ROOT / "docs" / "writing-adapters.md", tmp_path)
 
