@@ -27,6 +27,7 @@ LONGEST_CPU_S = 1.0
 HANGS_CPU_S = 20.0
 LONGEST_MESSAGE = 2_500
 """Some texts of 80 characters, each of which may be shown by ten."""
+TELL_EVERY = 100_000
 REGISTER_EVERY = 1_000
 """Of the refused ones, every so many is given to the whole `kt agent register`."""
 
@@ -97,6 +98,8 @@ def _fuzz(seed: int, count: int, folder: Path, capsys: Any) -> tuple[Counter[str
         longest_s = max(longest_s, took_s)
         assert took_s < LONGEST_CPU_S, f"KT_SEED={seed}, input {number} took {took_s:.2f} s: {data!r}"
         outcomes[outcome] += 1
+        if not (number + 1) % TELL_EVERY:
+            _tell(capsys, f"KT_SEED={seed}: {number + 1} of {count} manifests so far")
     return outcomes, longest_s
 
 
@@ -109,11 +112,15 @@ def _run(count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: An
     outcomes, longest_s = _fuzz(seed, count, tmp_path, capsys)
 
     took_s = time.process_time() - begin_s
-    with capsys.disabled():
-        kinds = ", ".join(f"{kind} {number}" for kind, number in outcomes.most_common())
-        speed = f"{count / took_s:.0f} a CPU second, the longest {longest_s * 1000:.0f} ms"
-        print(f"\nKT_SEED={seed}: {count} manifests, {speed}; {kinds}")
+    kinds = ", ".join(f"{kind} {number}" for kind, number in outcomes.most_common())
+    speed = f"{count / took_s:.0f} a CPU second, the longest {longest_s * 1000:.0f} ms"
+    _tell(capsys, f"KT_SEED={seed}: {count} manifests, {speed}; {kinds}")
     return outcomes
+
+
+def _tell(capsys: Any, sentence: str) -> None:
+    with capsys.disabled():
+        print(f"\n{sentence}", flush=True)
 
 
 def test_three_thousand_inputs_are_judged_by_name(
