@@ -26,7 +26,7 @@ lint: $(STAMP)
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
 
-chaos: $(STAMP) # some 15 minutes; KT_SEED=n repeats, KT_CHAOS_JSON=file keeps the table
+chaos: $(STAMP) # some 20 minutes; KT_SEED=n repeats, KT_CHAOS_JSON=file keeps the table
 	@KT_CHAOS=1 $(PY) -m pytest -m chaos -s --timeout 600 tests
 
 bench: $(STAMP)

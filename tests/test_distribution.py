@@ -1,6 +1,7 @@
 """The wheel: builds, installs beside supervisord without touching it, and its `kt` runs there."""
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -105,4 +106,22 @@ def test_the_wheel_holds_the_rooms_the_fixtures_and_nothing_else(wheel: Path) ->
         "kt_cli",
     }
     assert rooms == {top for top in tops if not top.endswith(".dist-info")}
-    assert any(name.startswith("kt_cli/demo/fixtures/wire/") for name in ZipFile(wheel).namelist())
+    names = set(ZipFile(wheel).namelist())
+    assert any(name.startswith("kt_cli/demo/fixtures/wire/") for name in names)
+    here = {
+        f"kt_manifest/{path.relative_to(REPOSITORY).as_posix()}"
+        for path in (REPOSITORY / "adapters").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert here == {name for name in names if name.startswith("kt_manifest/adapters/")}
+
+
+def test_the_installed_kt_lists_and_shows_the_adapters_that_it_brought(environment: Path) -> None:
+    listed = json.loads(run(environment / "bin/kt", "adapter", "list", "--json"))
+
+    assert {"example-shim", "openai-compatible", "self-reporting"} <= {
+        row["kind"] for row in listed["adapters"]
+    }
+    for row in listed["adapters"]:
+        assert "site-packages/kt_manifest/adapters" in row["folder"]
+        assert row["kind"] in run(environment / "bin/kt", "adapter", "show", row["kind"])

@@ -107,6 +107,17 @@ def parse(text: str) -> dict[str, Any]:
         raise NotToml(reason, line=line) from error
 
 
+def quoted(text: str) -> str:
+    """Return `text` as a basic string of TOML (TOML 1.0.0, "String"), in one line."""
+    return '"' + "".join(_escaped(char) for char in text) + '"'
+
+
+def _escaped(char: str) -> str:
+    if char in '"\\':
+        return "\\" + char
+    return char if char.isprintable() else f"\\U{ord(char):08x}"
+
+
 def _bound(text: str) -> None:
     if len(text) > LIMIT_BYTES:
         raise NotToml(f"more than {LIMIT_BYTES // 1024} KiB", line=1)

@@ -5,31 +5,43 @@ from typing import Any
 
 import click
 
-from kt_cli import output, table, terminal
+from kt_cli import output, terminal
+from kt_cli.lazy_group import LazyGroup
 from kt_ledger import exit_codes
 
+VERBS = {
+    "list": "kt_cli.commands.shipped:show_shipped",
+    "show": "kt_cli.commands.shipped:show",
+    "new": "kt_cli.commands.authoring:new",
+    "validate": "kt_cli.commands.adapter:validate",
+    "schema": "kt_cli.commands.authoring:schema",
+}
 
-@click.group(no_args_is_help=False, invoke_without_command=True)
+
+@click.group(cls=LazyGroup, sources=VERBS, no_args_is_help=False, invoke_without_command=True)
 @click.pass_context
 def adapter(ctx: click.Context) -> None:
-    """Work on an adapter.toml. Needs no engine, and works on every system.
+    """Look at adapters, and write your own. Needs no engine, and works on every system.
 
     \b
     Example:
+      kt adapter list
+      kt adapter new ./my-agent --observed
       kt adapter validate ./my-agent
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
 
-@adapter.command()
+@click.command()
 @click.argument("path", type=click.Path(path_type=Path))
 @output.json_option
 def validate(path: Path, *, as_json: bool) -> int:
     """Say all that is wrong with an adapter.toml, or that nothing is.
 
     PATH is the file, or the folder that holds it. The first fault is the one
-    that `kt agent register` would name.
+    that `kt agent register` would name. The line is that of the key, or of its
+    section where the file has it.
 
     \b
     Examples:
@@ -58,8 +70,9 @@ def _document(path: Path, found: Any) -> dict[str, Any]:
 
 def _fault(fault: Any) -> dict[str, Any]:
     return {
-        "section": getattr(fault, "section", "contract_version"),
-        "kind": getattr(fault, "kind", "incompatible_contract"),
+        "section": fault.section,
+        "kind": fault.kind,
+        "line": fault.line,
         "got": fault.got,
         "wanted": fault.wanted,
         "do": fault.do,
@@ -70,19 +83,10 @@ def _fault(fault: Any) -> dict[str, Any]:
 def _tell(path: Path, found: Any) -> None:
     if found.adapter is None:
         for fault in found.faults:
-            output.note(f"kt: {terminal.visible(str(fault))}")
+            where = "" if fault.line is None else f" (line {fault.line})"
+            output.note(f"kt: {terminal.visible(str(fault))}{where}")
         return
-    from kt_manifest.contract import capability
+    from kt_cli.commands import shipped
 
     output.result(f"{terminal.visible(str(path))} is valid: kind {found.adapter.kind}.")
-    rows = [
-        (
-            word,
-            *(
-                str(capability.project(found.adapter.declaration, system)[word])
-                for system in capability.SYSTEMS
-            ),
-        )
-        for word in capability.project(found.adapter.declaration, capability.LINUX)
-    ]
-    output.result(table.render(("Capability", *capability.SYSTEMS), rows, width=terminal.width()))
+    output.result(shipped.capabilities(found.adapter))

@@ -14,6 +14,7 @@ from kt_cli import output, session, table, terminal
 @click.option(
     "--manifest", type=click.Path(path_type=Path), help="An adapter.toml, or the folder that holds one."
 )
+@click.option("--adapter", "shipped", metavar="KIND", help="An adapter that comes with kt (kt adapter list).")
 @click.option("--interactive", is_flag=True, help="With --kind command: it reads its standard input.")
 @click.option(
     "--observe", is_flag=True, help="With --kind command: meter its traffic; else it reports by itself."
@@ -25,6 +26,7 @@ def register(
     *,
     kind: str | None,
     manifest: Path | None,
+    shipped: str | None,
     interactive: bool,
     observe: bool,
     as_json: bool,
@@ -37,12 +39,20 @@ def register(
     \b
     Examples:
       kt agent register bot --manifest ./my-agent
+      kt agent register bot --adapter openai-compatible
       kt agent register bot --kind command --observe -- python "$PWD/bot.py"
     """
     from kt_manifest.contract import names
 
     names.check(name)
-    adapter = _adapter(kind, manifest, interactive=interactive, observe=observe, command=command)
+    _want_one_of({"--kind": kind, "--manifest": manifest, "--adapter": shipped})
+    of_command = interactive or observe or command
+    if of_command and kind != "command":
+        raise click.UsageError("--interactive, --observe and a command after -- go with --kind command only")
+    if kind is not None:
+        adapter = _builtin(kind, interactive=interactive, observe=observe, command=command)
+    else:
+        adapter = _from_a_file(manifest, shipped)
     answer = session.client().register(name, adapter=adapter.to_json())
     output.notices(answer)
     if as_json:
@@ -51,24 +61,26 @@ def register(
     _tell(name, adapter, answer)
 
 
-def _adapter(
-    kind: str | None, manifest: Path | None, *, interactive: bool, observe: bool, command: tuple[str, ...]
-) -> Any:
-    from kt_manifest.contract import kinds
-    from kt_manifest.contract import manifest as manifests
+def _want_one_of(ways: dict[str, object]) -> None:
+    given = [way for way, value in ways.items() if value is not None]
+    if len(given) != 1:
+        got = " and ".join(given) or f"neither of {', '.join(ways)}"
+        raise click.UsageError(f"got {got}; wanted exactly one of {', '.join(ways)}")
 
-    if (kind is None) == (manifest is None):
-        raise click.UsageError(
-            "got "
-            + ("neither --kind nor --manifest" if kind is None else "both --kind and --manifest")
-            + "; "
-            "wanted exactly one of them"
-        )
+
+def _builtin(kind: str, *, interactive: bool, observe: bool, command: tuple[str, ...]) -> Any:
+    from kt_manifest.contract import kinds
+
     if kind == kinds.COMMAND:
         return kinds.command(command, interactive=interactive, observe=observe, cwd=Path.cwd())
-    if interactive or observe or command:
-        raise click.UsageError("--interactive, --observe and a command after -- go with --kind command only")
-    return manifests.load(manifest) if manifest is not None else kinds.builtin(str(kind))
+    return kinds.builtin(kind)
+
+
+def _from_a_file(manifest: Path | None, kind: str | None) -> Any:
+    from kt_manifest.contract import manifest as manifests
+    from kt_manifest.contract import shipped
+
+    return manifests.load(manifest) if manifest is not None else shipped.named(str(kind)).adapter
 
 
 def _tell(name: str, adapter: Any, answer: Any) -> None:

@@ -13,13 +13,17 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")  # TOML 1.0.0, "Keys"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fault: where, of which kind, what was got, what is wanted, what to do."""
+    """One fault: where, of which kind, what was got, what is wanted, what to do.
+
+    `at` is the path of the very key, where that is known better than by its section.
+    """
 
     section: str
     kind: str
     got: str
     wanted: str
     do: str
+    at: schema.Loc = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,7 @@ class Draft:
                 inner = ".".join(_key(str(part)) for part in misfit.loc[depth:])
                 name = f"{inner} = " if inner else ""
                 got = f"{name}{words.shown(misfit.value)}"
-                yield Finding(where, "invalid_field", got, misfit.wanted, "change its type")
+                yield Finding(where, "invalid_field", got, misfit.wanted, "change its type", misfit.loc)
 
     def get(self, *path: str) -> Any:
         """Return what stands at a path, None where nothing does."""

@@ -28,11 +28,10 @@ from kt_manifest.contract.findings import Draft, Finding, place, section
 _PARTS_LIMIT = (
     2**64
 )  # what the contract's own parser, a u64 each, can hold (semver.org, "Backus-Naur" sets none)
-
-
-def first_fault(document: dict[str, Any]) -> Finding | None:
-    """Return the fault that wins, or None."""
-    return next(faults(document), None)
+# What has Unicode's property White_Space (UAX 44, PropList.txt).
+_WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
 
 
 def faults(document: dict[str, Any]) -> Iterator[Finding]:
@@ -42,13 +41,18 @@ def faults(document: dict[str, Any]) -> Iterator[Finding]:
         yield from judge(draft)
 
 
+def trimmed(text: str) -> str:
+    """Return a version without the white space around it; `strip` by itself would take control characters as well."""
+    return text.strip(_WHITE_SPACE)
+
+
 def version(text: str) -> semver.Version | None:
     """Return a strict `X.Y.Z` version, or None; surrounding whitespace is not looked at."""
-    trimmed = text.strip()
-    if not trimmed.isascii():  # the library's \d also takes other scripts' digits
+    trim = trimmed(text)
+    if not trim.isascii():  # the library's \d also takes other scripts' digits
         return None
     try:
-        parsed = semver.Version.parse(trimmed)
+        parsed = semver.Version.parse(trim)
     except ValueError:
         return None
     return parsed if max(parsed.major, parsed.minor, parsed.patch) < _PARTS_LIMIT else None
@@ -65,6 +69,7 @@ def _unknown_keys(draft: Draft) -> Iterator[Finding]:
             got=f"the unknown key {words.shown(name)}",
             wanted=f"only {', '.join(known)}" if known else "an empty table: nothing below it is known yet",
             do=f"quote a dotted key: {quoted}" if quoted else nearest.suggestion(name, known),
+            at=misfit.loc,
         )
 
 
@@ -76,6 +81,7 @@ def _unknown_words(draft: Draft) -> Iterator[Finding]:
             got=f"{misfit.loc[-1]} = {words.shown(misfit.value)}",
             wanted=misfit.wanted,
             do="write one of these words, in lower case",
+            at=misfit.loc,
         )
 
 
@@ -83,7 +89,7 @@ def _contract_version(draft: Draft) -> Iterator[Finding]:
     wanted = 'a strict semver string X.Y.Z, such as "1.0.0"'
     yield from draft.wrong_types("contract_version")
     text = draft.get("contract_version")
-    if text is None or (isinstance(text, str) and not text.strip()):
+    if text is None or (isinstance(text, str) and not trimmed(text)):
         yield Finding(
             "contract_version",
             "missing_section",
@@ -105,12 +111,14 @@ def _adapter(draft: Draft) -> Iterator[Finding]:
 
 def _kind(draft: Draft) -> Iterator[Finding]:
     yield from draft.wrong_types("adapter", "kind")
-    kind = draft.get("adapter", "kind")
+    at = ("adapter", "kind")
+    kind = draft.get(*at)
     wanted = "lower-case letters a-z, digits, '_' and '-', beginning with a letter or digit"
     if kind is None and draft.get("adapter"):
         yield Finding("[adapter]", "invalid_field", "no kind", wanted, 'add kind = "my-agent"')
     elif isinstance(kind, str) and not names.follows_the_pattern(kind):
-        yield Finding("[adapter]", "invalid_field", f"kind = {words.shown(kind)}", wanted, "rename the kind")
+        got = f"kind = {words.shown(kind)}"
+        yield Finding("[adapter]", "invalid_field", got, wanted, "rename the kind", at)
     elif isinstance(kind, str) and kind in kinds.BUILTIN:
         builtin = ", ".join(sorted(kinds.BUILTIN))
         yield Finding(
@@ -119,6 +127,7 @@ def _kind(draft: Draft) -> Iterator[Finding]:
             f'kind = "{kind}"',
             f"none of the built-in kinds {builtin}",
             "rename it",
+            at,
         )
 
 
@@ -126,7 +135,8 @@ def _display_name(draft: Draft) -> Iterator[Finding]:
     yield from draft.wrong_types("adapter", "name")
     name = draft.get("adapter", "name")
     if isinstance(name, str) and (fault := words.fault_in_shown_name(name)):
-        yield Finding("[adapter]", "invalid_field", f"name with {fault}", "printable text", "remove it")
+        at = ("adapter", "name")
+        yield Finding("[adapter]", "invalid_field", f"name with {fault}", "printable text", "remove it", at)
 
 
 def _lifecycle(draft: Draft) -> Iterator[Finding]:
@@ -155,7 +165,8 @@ def _operation(draft: Draft, name: str) -> Iterator[Finding]:
     where = f"[lifecycle.{name}]"
     if (fault := snapshot.fault_in_exec(template.get("exec", ""))) is not None:
         wanted = "a program name to be found on PATH, or an absolute path"
-        yield Finding(where, "invalid_field", fault, wanted, "name the program in exec")
+        at = ("lifecycle", name, "exec")
+        yield Finding(where, "invalid_field", fault, wanted, "name the program in exec", at)
     for text in [item for item in draft.items("lifecycle", name, "args") if isinstance(item, str)]:
         if fault := words.fault_in_value(text):
             yield Finding(where, "invalid_field", f"an argument with {fault}", "text without it", "remove it")
@@ -212,7 +223,8 @@ def _kt(draft: Draft) -> Iterator[Finding]:
     if url is None:
         yield Finding("[kt.send]", "invalid_field", "no url", wanted, "add it, or remove the table")
     elif isinstance(url, str) and not _is_loopback(url):
-        yield Finding("[kt.send]", "invalid_field", f"url = {words.shown(url)}", wanted, "correct it")
+        got = f"url = {words.shown(url)}"
+        yield Finding("[kt.send]", "invalid_field", got, wanted, "correct it", ("kt", "send", "url"))
 
 
 def _is_loopback(url: str) -> bool:

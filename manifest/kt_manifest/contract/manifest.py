@@ -4,9 +4,9 @@ Writes nothing, asks no network, and never blocks on what it is pointed at.
 """
 
 import errno
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from kt_manifest import toml_text, words
 from kt_manifest.contract import (
@@ -14,13 +14,14 @@ from kt_manifest.contract import (
     default_rules,
     judgement,
     kt_config_rules,
+    line_numbers,
     posture_rules,
     ready_rules,
     schema,
     snapshot,
 )
 from kt_manifest.contract.capability import Declaration, Level, Support
-from kt_manifest.contract.findings import Finding
+from kt_manifest.contract.findings import Finding, section
 from kt_manifest.contract.snapshot import Adapter, Template
 
 FILE_NAME = "adapter.toml"
@@ -59,13 +60,16 @@ class ManifestInvalid(Exception):
     """The manifest has a fault; the first in the order of judgement is named.
 
     `section` is written as in the file, in brackets (`[adapter]`; the key itself for a top-level key). `kind` is
-    `toml`, `missing_section`, `invalid_field`, `unknown_key` or `unknown_word`.
+    `toml`, `missing_section`, `invalid_field`, `unknown_key` or `unknown_word`. `line` is that of the key, or
+    else of its section; None where that is not in the file, or where nobody asked (`judge` does).
     """
 
     exit_code = 1
 
     def __init__(self, origin: str, finding: Finding) -> None:
         self.origin = origin
+        self.at = finding.at
+        self.line: int | None = None
         self.section = finding.section
         self.kind = finding.kind
         self.got = finding.got
@@ -87,12 +91,16 @@ _SENTENCES = {
 
 
 class ContractIncompatible(Exception):
-    """The manifest is written for another major version of the adapter contract."""
+    """The manifest is written for another major version of the adapter contract; `line` as in `ManifestInvalid`."""
 
     exit_code = 1
 
     def __init__(self, declared: str) -> None:
         self.declared = declared
+        self.section = "contract_version"
+        self.kind = "incompatible_contract"
+        self.at: schema.Loc = ("contract_version",)
+        self.line: int | None = None
         self.got = declared
         self.wanted = f"a version with the major of {CONTRACT_VERSION}"
         self.do = "see docs/adapter-contract.md#versioning"
@@ -109,12 +117,7 @@ def load(path: Path) -> Adapter:
         ManifestNotFound, ManifestUnreadable, ManifestInvalid, ContractIncompatible.
     """
     file, data = _read(path)
-    origin = words.shown_path(file)
-    try:
-        text = toml_text.decode(data)
-    except toml_text.NotToml as error:
-        raise ManifestInvalid(origin, _syntax(error)) from error
-    return parse(text, origin=origin)
+    return _accepted(judge_bytes(data, origin=words.shown_path(file)))
 
 
 def parse(text: str, *, origin: str) -> Adapter:
@@ -124,21 +127,7 @@ def parse(text: str, *, origin: str) -> Adapter:
         ManifestInvalid: the first fault, in the order of `judgement.JUDGEMENT`.
         ContractIncompatible: no fault, but the declared major version is not 1.
     """
-    document = _document(text, origin)
-    fault = judgement.first_fault(document)
-    if fault is not None:
-        raise ManifestInvalid(origin, fault)
-    _negotiate(document["contract_version"])
-    return _adapter(schema.Manifest.model_validate(document))
-
-
-def faults(text: str, *, origin: str) -> list[ManifestInvalid]:
-    """Return every fault of a manifest, in the order of judgement, for a tool that shows them all at once."""
-    try:
-        document = _document(text, origin)
-    except ManifestInvalid as error:
-        return [error]
-    return [ManifestInvalid(origin, finding) for finding in judgement.faults(document)]
+    return _accepted(judge_text(text, origin=origin))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,23 +139,64 @@ class Judged:
 
 
 def judge(path: Path) -> Judged:
-    """Return what `load` makes of a manifest, with all faults instead of the first.
+    """Return what `load` makes of a manifest, with all faults instead of the first, and their lines.
 
     Raises:
         ManifestNotFound, ManifestUnreadable.
     """
     file, data = _read(path)
-    origin = words.shown_path(file)
+    judged = judge_bytes(data, origin=words.shown_path(file))
+    if judged.faults and judged.faults[0].kind != "toml":
+        _place(judged.faults, line_numbers.lines(toml_text.decode(data)))
+    return judged
+
+
+def _place(
+    faults: Sequence["ManifestInvalid | ContractIncompatible"], lines: dict[line_numbers.Path, int]
+) -> None:
+    """Give each fault its line: of the very key, else of the last table on the way there, else of its section."""
+    sections = {section(path): line for path, line in lines.items()}
+    for fault in faults:
+        path = fault.at
+        while path and path not in lines:
+            path = path[:-1]
+        fault.line = lines.get(path, sections.get(fault.section))
+
+
+def judge_bytes(data: bytes, *, origin: str) -> Judged:
+    """Return what becomes of the bytes of a file; `origin` is how messages call it. Raises nothing."""
     try:
         text = toml_text.decode(data)
     except toml_text.NotToml as error:
-        return Judged(None, (ManifestInvalid(origin, _syntax(error)),))
+        return Judged(None, (_not_toml(origin, error),))
+    return judge_text(text, origin=origin)
+
+
+def judge_text(text: str, *, origin: str) -> Judged:
+    """Return what becomes of a manifest's text. Raises nothing."""
     try:
-        return Judged(parse(text, origin=origin), ())
+        document = toml_text.parse(text)
+    except toml_text.NotToml as error:
+        return Judged(None, (_not_toml(origin, error),))
+    found = tuple(ManifestInvalid(origin, finding) for finding in judgement.faults(document))
+    if found:
+        return Judged(None, found)
+    try:
+        _negotiate(document["contract_version"])
     except ContractIncompatible as error:
         return Judged(None, (error,))
-    except ManifestInvalid:
-        return Judged(None, tuple(faults(text, origin=origin)))
+    return Judged(_adapter(schema.Manifest.model_validate(document)), ())
+
+
+def faults(text: str, *, origin: str) -> list["ManifestInvalid | ContractIncompatible"]:
+    """Return every fault of a manifest's text, in the order of judgement."""
+    return list(judge_text(text, origin=origin).faults)
+
+
+def _accepted(judged: Judged) -> Adapter:
+    if judged.adapter is None:
+        raise judged.faults[0]
+    return judged.adapter
 
 
 def _read(path: Path) -> tuple[Path, bytes]:
@@ -182,17 +212,12 @@ def _read(path: Path) -> tuple[Path, bytes]:
         raise ManifestUnreadable(path, got=str(error)) from error
 
 
-def _document(text: str, origin: str) -> dict[str, Any]:
-    try:
-        return toml_text.parse(text)
-    except toml_text.NotToml as error:
-        raise ManifestInvalid(origin, _syntax(error)) from error
-
-
-def _syntax(error: toml_text.NotToml) -> Finding:
-    return Finding(
-        f"line {error.line}", "toml", f"line {error.line}: {error.reason}", "TOML 1.0", "correct that line"
-    )
+def _not_toml(origin: str, error: toml_text.NotToml) -> ManifestInvalid:
+    where = f"line {error.line}"
+    finding = Finding(where, "toml", f"{where}: {error.reason}", "TOML 1.0", "correct that line")
+    fault = ManifestInvalid(origin, finding)
+    fault.line = error.line
+    return fault
 
 
 def _negotiate(declared: str) -> None:
@@ -200,7 +225,7 @@ def _negotiate(declared: str) -> None:
     assert version is not None, "judged before"
     # Any other major is refused, a pre-release of it included, and 0.x: the contract was never published under it.
     if version.major != _CONTRACT_MAJOR:
-        raise ContractIncompatible(declared.strip())
+        raise ContractIncompatible(judgement.trimmed(declared))
 
 
 def _adapter(model: schema.Manifest) -> Adapter:
@@ -223,7 +248,7 @@ def _adapter(model: schema.Manifest) -> Adapter:
         channel=model.interaction.channel if model.interaction else snapshot.CHANNELS[0],
         mapping=mapping,
         types=types,
-        contract_version=model.contract_version.strip(),
+        contract_version=judgement.trimmed(model.contract_version),
         ready=ready_rules.declared(model.kt.ready) if model.kt and model.kt.ready else None,
         posture=posture_rules.declared(model.kt) if model.kt else declared_posture.NOTHING,
         defaults=default_rules.declared(model.kt.defaults) if model.kt else {},

@@ -68,7 +68,9 @@ def _line(value: Any) -> Finding | None:
         wanted = (
             "a regular expression that can be matched in bounded time (docs/adapter-contract.md#readiness)"
         )
-        return _finding(f"line = {words.shown(value)}: {refused}", wanted, "write it otherwise")
+        return _finding(
+            f"line = {words.shown(value)}: {words.shown(str(refused))}", wanted, "write it otherwise"
+        )
     if empty:
         return _finding(
             f"line = {words.shown(value)}, which any line has", "a pattern that tells lines apart", "say more"

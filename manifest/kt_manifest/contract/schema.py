@@ -2,15 +2,17 @@
 
 Strict in everything: an unknown key is an error, and no value is converted. What must be there, and in which order
 faults are judged, is `judgement`'s business: every field is optional here, so that a missing one is its to report.
-What stands below `[kt]` is `kt_schema`'s.
+What stands below `[kt]` is `kt_schema`'s. Each table also says what editors are told of it (`json_schema`): the
+docstring, the descriptions, and `json_schema_extra`, which checks nothing here.
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic.config import JsonDict
 
-from kt_manifest.contract import kt_schema
+from kt_manifest.contract import capability, kinds, kt_schema, patterns
 from kt_manifest.contract.kt_schema import (
     KtFileSection,
     KtRuleSection,
@@ -22,84 +24,165 @@ from kt_manifest.contract.kt_schema import (
 
 Loc = tuple[str | int, ...]
 LevelWord = Literal["guaranteed", "best-effort", "unsupported"]
+Carried = Annotated[str, Field(json_schema_extra={"pattern": patterns.CARRIED})]
 
 
 class AdapterSection(Strict):
-    """`[adapter]`."""
+    """`[adapter]`: what this adapter is called."""
 
-    kind: str | None = None
-    name: str | None = None
+    model_config = ConfigDict(json_schema_extra={"required": ["kind"]})
+
+    kind: str | None = Field(
+        default=None,
+        description="The kind that agent instances are of; the built-in kinds are taken.",
+        json_schema_extra={"pattern": patterns.KIND, "not": {"enum": [*sorted(kinds.BUILTIN)]}},
+    )
+    name: str | None = Field(
+        default=None,
+        description="What people are shown instead of the kind.",
+        json_schema_extra={"pattern": patterns.SHOWN_NAME},
+    )
 
 
 class OperationSection(Strict):
-    """`[lifecycle.start]` and its like."""
+    """`[lifecycle.start]` and its like: one program, its arguments and variables."""
 
-    exec: str | None = None
-    args: list[str] = Field(default_factory=list)
-    env: dict[str, str] = Field(default_factory=dict)
+    model_config = ConfigDict(json_schema_extra={"required": ["exec"]})
+
+    exec: str | None = Field(
+        default=None,
+        description="The program: a name that is looked up on the agent's own PATH, or an absolute path.",
+        json_schema_extra={"pattern": patterns.PROGRAM},
+    )
+    args: list[Carried] = Field(
+        default_factory=list, description="Its arguments, one string each; no shell looks at them."
+    )
+    env: dict[str, Carried] = Field(
+        default_factory=dict,
+        description="Variables on top of what the agent inherits.",
+        json_schema_extra={"propertyNames": {"pattern": patterns.VARIABLE_NAME}},
+    )
 
 
 class LifecycleSection(Strict):
-    """`[lifecycle]`."""
+    """`[lifecycle]`: how the agent is started and, where it has verbs of its own, stopped, paused and resumed."""
 
-    start: OperationSection | None = None
-    stop: OperationSection | None = None
-    pause: OperationSection | None = None
-    resume: OperationSection | None = None
+    model_config = ConfigDict(json_schema_extra={"required": ["start"]})
+
+    start: OperationSection | None = Field(default=None, description="How to start the agent.")
+    stop: OperationSection | None = Field(
+        default=None,
+        description="The agent's own verb for stopping; without it, ending its process is the stop.",
+    )
+    pause: OperationSection | None = Field(default=None, description="The agent's own verb for pausing.")
+    resume: OperationSection | None = Field(default=None, description="The agent's own verb for going on.")
 
 
 class SupportSection(Strict):
-    """`[capabilities.pause]` and `[capabilities.interaction]`."""
+    """How well one capability is supported, per system; a system that is not named is unsupported."""
 
-    linux: LevelWord = "unsupported"
-    macos: LevelWord = "unsupported"
-    windows: LevelWord = "unsupported"
+    linux: LevelWord = Field(default="unsupported", description="On Linux.")
+    macos: LevelWord = Field(default="unsupported", description="On macOS.")
+    windows: LevelWord = Field(default="unsupported", description="On Windows.")
+
+
+def _supported_somewhere() -> list[JsonDict]:
+    better: JsonDict = {"enum": [level for level in get_args(LevelWord) if level != "unsupported"]}
+    return [
+        {"required": [name], "properties": {name: {"required": [system], "properties": {system: better}}}}
+        for name in capability.CAPABILITIES
+        for system in capability.SYSTEMS
+    ]
 
 
 class CapabilitiesSection(Strict):
-    """`[capabilities]`."""
+    """`[capabilities]`: what the agent can be asked to do; at least one level better than unsupported."""
 
-    pause: SupportSection = SupportSection()
-    interaction: SupportSection = SupportSection()
+    model_config = ConfigDict(json_schema_extra={"anyOf": list(_supported_somewhere())})
+
+    pause: SupportSection = Field(default=SupportSection(), description="To stand still and go on.")
+    interaction: SupportSection = Field(
+        default=SupportSection(),
+        description="To take messages on its standard input, which is connected only then.",
+    )
 
 
 class MeteringSection(Strict):
-    """`[metering]`."""
+    """`[metering]`: who counts the tokens."""
 
-    source: Literal["self-reported", "engine-observed"] | None = None
+    model_config = ConfigDict(json_schema_extra={"required": ["source"]})
+
+    source: Literal["self-reported", "engine-observed"] | None = Field(
+        default=None,
+        description="The agent, by KTESIO_USAGE lines that it prints, or the engine, at the agent's own listener.",
+    )
 
 
 class InteractionSection(Strict):
-    """`[interaction]`."""
+    """`[interaction]`: how the agent really takes input; documents, and changes nothing."""
 
-    channel: Literal["stdio", "http"] = "stdio"
+    channel: Literal["stdio", "http"] = Field(default="stdio", description="Its standard input, or HTTP.")
 
 
 class FileSection(Strict):
-    """`file = { path, key }` in a config rule."""
+    """A TOML file in the Agent Home, and the dotted key in it."""
 
-    path: str | None = None
-    key: str | None = None
+    model_config = ConfigDict(json_schema_extra={"required": ["path", "key"]})
+
+    path: str | None = Field(
+        default=None,
+        description="Relative to the Agent Home, inside it.",
+        json_schema_extra={"pattern": patterns.HOME_PATH},
+    )
+    key: str | None = Field(
+        default=None,
+        description="Dotted, such as llm.model.",
+        json_schema_extra={"pattern": patterns.NATIVE_KEY},
+    )
 
 
 class RuleSection(Strict):
-    """`[config.<key>]`."""
+    """`[config.<key>]`: where the value of one setting goes; exactly one target."""
 
-    env: str | None = None
-    flag: str | None = None
-    file: FileSection | None = None
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": [name]} for name in ("env", "flag", "file")]}
+    )
+
+    env: str | None = Field(
+        default=None, description="A variable.", json_schema_extra={"pattern": patterns.VARIABLE_NAME}
+    )
+    flag: str | None = Field(
+        default=None,
+        description="A flag: it and the value become two arguments at the end.",
+        json_schema_extra={"pattern": patterns.FLAG},
+    )
+    file: FileSection | None = Field(default=None, description="A key of a file that kt writes.")
 
 
 class Manifest(Strict):
-    """The whole document."""
+    """An adapter: what teaches kt one kind of agent (docs/manifest.md)."""
 
-    contract_version: str | None = None
+    model_config = ConfigDict(
+        json_schema_extra={
+            "required": ["contract_version", "adapter", "lifecycle", "capabilities", "metering"],
+        }
+    )
+
+    contract_version: str | None = Field(
+        default=None,
+        description='The version of the adapter contract that this file is written for, such as "1.0.0".',
+        json_schema_extra={"pattern": patterns.CONTRACT_VERSION},
+    )
     adapter: AdapterSection | None = None
     lifecycle: LifecycleSection | None = None
     capabilities: CapabilitiesSection | None = None
     metering: MeteringSection | None = None
     interaction: InteractionSection | None = None
-    config: dict[str, RuleSection] = Field(default_factory=dict)
+    config: dict[str, RuleSection] = Field(
+        default_factory=dict,
+        description="Where settings go: one table for each key; a key with dots is quoted.",
+        json_schema_extra={"propertyNames": {"minLength": 1}},
+    )
     kt: KtSection | None = None
 
 

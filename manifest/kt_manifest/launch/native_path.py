@@ -37,6 +37,7 @@ def _fault_in_names(parts: tuple[str, ...]) -> str | None:
     if any(len(part.encode()) > _MAX_SEGMENT_BYTES for part in parts):
         return f"a path with a name of more than {_MAX_SEGMENT_BYTES} bytes"
     # Compared without case, since macOS file systems do not tell config.toml from Config.TOML.
-    if parts[0].casefold() in RESERVED or parts[-1].casefold() == ".kt.new":
-        return f"{parts[-1]}, which is kt's own file in the Agent Home"
+    for part, reserved in ((parts[0], RESERVED), (parts[-1], {".kt.new"})):
+        if part.casefold() in reserved:
+            return f"{part}, which is kt's own file in the Agent Home"
     return None

@@ -142,8 +142,8 @@ def fault_in_url(url: str) -> str | None:
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError as error:
-        return str(error)
+    except ValueError:  # its message quotes the URL, whatever is in it
+        return "whose host or port cannot be read"
     if parts.scheme != "http" or "@" in parts.netloc or "#" in url:
         return "which is not plain http, or has a user or a fragment"
     if parts.hostname not in LOOPBACK:

@@ -30,10 +30,16 @@ def test_all_faults_are_told_and_the_first_is_the_one_of_a_registration(
     assert (1, "") == (done.code, done.out)
     faults = [fault["message"] for fault in as_json["faults"]]
     assert len(faults) >= 4
-    assert [f"kt: {fault}" for fault in faults] == done.err.splitlines()
+    lines = [fault["line"] for fault in as_json["faults"]]
+    assert [3, 12, 6, 9, None] == lines
+    shown = [
+        f"kt: {fault}" + (f" (line {line})" if line else "")
+        for fault, line in zip(faults, lines, strict=True)
+    ]
+    assert shown == done.err.splitlines()
     assert f"kt: {faults[0]}\n" == refused.err
     assert not as_json["valid"]
-    assert {"section", "kind", "got", "wanted", "do", "message"} == set(as_json["faults"][0])
+    assert {"section", "kind", "line", "got", "wanted", "do", "message"} == set(as_json["faults"][0])
 
 
 def test_a_valid_one_is_told_with_what_it_can_do(kt: Any) -> None:
@@ -55,6 +61,9 @@ def test_an_other_major_is_told_once_nothing_else_is_wrong(kt: Any, tmp_path: Pa
     [fault] = json.loads(kt("adapter", "validate", str(tmp_path), "--json").out)["faults"]
 
     assert ("incompatible_contract", "contract_version") == (fault["kind"], fault["section"])
+    assert (
+        (tmp_path / "adapter.toml").read_text().splitlines()[fault["line"] - 1].startswith("contract_version")
+    )
 
 
 def test_what_is_no_toml_and_what_is_not_there(kt: Any, tmp_path: Path) -> None:

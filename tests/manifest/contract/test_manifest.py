@@ -180,7 +180,7 @@ def _assert_first_of_all(error: Exception, text: str) -> None:
     """Every check sees every document when all faults are asked for, so none may trust what another would refuse."""
     found = [str(fault) for fault in manifest.faults(text, origin="adapter.toml")]
 
-    assert found[:1] == ([str(error)] if isinstance(error, manifest.ManifestInvalid) else [])
+    assert found[:1] == [str(error)]
 
 
 FRAGMENTS = [
@@ -277,3 +277,64 @@ def test_an_address_to_send_to_is_frozen_with_the_rest(valid: str) -> None:
 
     assert "http://localhost:4096/message" == adapter.send_url
     assert adapter == Adapter.from_json(adapter.to_json())
+
+
+LINES = """
+contract_version = "1"
+
+[adapter]
+name = "a\\u0007"
+kind = "A"
+
+[lifecycle]
+start = { args = [
+  "a",
+  3,
+], exec = "" }
+
+[capabilities.pause]
+
+[config."a.b"]
+env = "X"
+flag = "--x"
+
+[config]
+model = { env = "X", file = 3 }
+"""
+
+
+def test_a_fault_has_the_line_of_its_key_or_else_of_its_section(tmp_path: Path) -> None:
+    (tmp_path / "adapter.toml").write_text(LINES)
+
+    found = [(fault.line, fault.section, fault.got) for fault in manifest.judge(tmp_path).faults]
+
+    assert [
+        (2, "contract_version", '"1"'),
+        (6, "[adapter]", 'kind = "A"'),
+        (5, "[adapter]", "name with a control character"),
+        (11, "[lifecycle.start]", "args.1 = 3 (an integer)"),
+        (12, "[lifecycle.start]", "no exec"),
+        (14, "[capabilities]", "nothing supported on any system"),
+        (None, "[metering]", "nothing"),
+        (21, "[config.model]", "file = 3 (an integer)"),
+        (16, '[config."a.b"]', "env and flag"),
+        (21, "[config.model]", "env and file"),
+        (21, "[config.model]", 'file.path "": an empty path'),
+    ][:9] == found[:9]
+    assert {line for line, section, _ in found[9:]} == {21}
+
+
+def test_what_is_no_toml_has_the_line_that_the_parser_names(tmp_path: Path) -> None:
+    (tmp_path / "adapter.toml").write_text("a = 1\n\n= 2\n")
+
+    [fault] = manifest.judge(tmp_path).faults
+
+    assert 3 == fault.line
+
+
+def test_the_only_fault_of_another_major_has_a_line_as_well(tmp_path: Path, valid: str) -> None:
+    (tmp_path / "adapter.toml").write_text("# one\n" + valid.replace('"1.0.0"', '"2.0.0"'))
+
+    [fault] = manifest.judge(tmp_path).faults
+
+    assert (2, "contract_version", "incompatible_contract") == (fault.line, fault.section, fault.kind)

@@ -1,0 +1,144 @@
+"""`kt adapter list` and `kt adapter show`: the adapters that come with kt, and any other file as kt reads it."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kt_cli import output, table, terminal
+
+
+@click.command()
+@output.json_option
+def show_shipped(*, as_json: bool) -> None:
+    """List the adapters that come with kt.
+
+    \b
+    Examples:
+      kt adapter list
+      kt agent register bot --adapter openai-compatible
+    """
+    from kt_manifest.contract import capability, kinds, shipped
+
+    system = capability.this_os()
+    there = shipped.found()
+    if as_json:
+        rows = [_row(each.adapter, each.folder, system) for each in there]
+        output.document({"schema_version": 1, "os": system, "adapters": rows})
+        return
+    titles = (
+        "Kind",
+        "Name",
+        "Metering",
+        *(f"{word.capitalize()} here" for word in capability.CAPABILITIES),
+    )
+    lines = [
+        (
+            each.adapter.kind,
+            each.adapter.display_name or "—",
+            each.adapter.metering_source,
+            *map(str, capability.project(each.adapter.declaration, system).values()),
+        )
+        for each in there
+    ]
+    output.result(table.render(titles, lines, width=terminal.width()))
+    output.note(f"Each has a folder in {terminal.visible(str(shipped.folder()))}.")
+    output.note(f"Built in, without a file: {', '.join(sorted(kinds.BUILTIN))}.")
+
+
+@click.command()
+@click.argument("adapter", metavar="KIND|PATH")
+@output.json_option
+def show(adapter: str, *, as_json: bool) -> None:
+    """Show what kt understands of an adapter: a shipped one by its kind, any other by its path.
+
+    \b
+    Examples:
+      kt adapter show openai-compatible
+      kt adapter show ./my-agent --json
+    """
+    from kt_manifest.contract import capability
+
+    found, place = _found(adapter)
+    system = capability.this_os()
+    if as_json:
+        facts = json.loads(found.to_json())
+        del facts["schema_version"]
+        levels = {word: str(level) for word, level in capability.project(found.declaration, system).items()}
+        output.document(
+            {
+                "schema_version": 1,
+                "path": str(place),
+                "os": system,
+                "capabilities_here": levels,
+                "adapter": facts,
+            }
+        )
+        return
+    output.result(table.fields(list(_told(found, place)), width=terminal.width()))
+    output.result("")
+    output.result(capabilities(found))
+
+
+def _found(adapter: str) -> tuple[Any, Path]:
+    from kt_manifest.contract import manifest, shipped
+
+    path = Path(adapter)
+    separators = [separator for separator in (os.sep, os.altsep, ".toml") if separator]
+    if any(separator in adapter for separator in separators) or path.exists():
+        return manifest.load(path), path
+    named = shipped.named(adapter)
+    return named.adapter, named.folder
+
+
+def _row(adapter: Any, folder: Path, system: str) -> dict[str, Any]:
+    from kt_manifest.contract import capability
+
+    return {
+        "kind": adapter.kind,
+        "name": adapter.display_name,
+        "metering_source": adapter.metering_source,
+        "capabilities": {
+            word: str(level) for word, level in capability.project(adapter.declaration, system).items()
+        },
+        "folder": str(folder),
+    }
+
+
+def _told(adapter: Any, place: Path) -> Any:
+    yield "Kind", adapter.kind
+    yield "Name", adapter.display_name or "—"
+    yield "Where", str(place)
+    yield "Contract", adapter.contract_version or "—"
+    yield "Metering", adapter.metering_source
+    for name in ("start", "stop", "pause", "resume"):
+        template = getattr(adapter, name)
+        if template is not None:
+            yield name.capitalize(), " ".join([template.exec, *template.args])
+            yield from ((f"  {variable}", value) for variable, value in template.env.items())
+    yield "Channel", adapter.channel
+    for rule in adapter.mapping:
+        yield rule.key, _target(rule.target)
+
+
+def _target(target: Any) -> str:
+    from kt_manifest.contract.snapshot import EnvTarget, FlagTarget
+
+    match target:
+        case EnvTarget(name):
+            return f"variable {name}"
+        case FlagTarget(flag):
+            return f"flag {flag}"
+        case _:
+            return f"file {target.path}, key {target.key}"
+
+
+def capabilities(adapter: Any) -> str:
+    """Return the table of what an adapter declares, on all systems."""
+    from kt_manifest.contract import capability
+
+    levels = [capability.project(adapter.declaration, system) for system in capability.SYSTEMS]
+    rows = [(word, *(str(level[word]) for level in levels)) for word in capability.CAPABILITIES]
+    return table.render(("Capability", *capability.SYSTEMS), rows, width=terminal.width())
