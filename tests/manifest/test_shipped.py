@@ -122,7 +122,7 @@ def test_reading_layers_and_snapshots_loads_neither_pydantic_nor_tomlkit_nor_sem
         "from kt_manifest.configuration import config_file, layers, secrets, settings\n"
         "from kt_manifest.contract import capability, kinds, names, snapshot\n"
         "from kt_manifest.launch import render\n"
-        "print([name for name in ('pydantic', 'tomlkit', 'semver') if name in sys.modules])"
+        "print([name for name in ('pydantic', 'tomlkit', 'semver', 'ruamel.yaml') if name in sys.modules])"
     )
 
     done = subprocess.run(

@@ -6,17 +6,16 @@ A table here says in which form a value arrives (`format`, `type`, `merge`, `tem
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 from kt_manifest import words
 from kt_manifest.contract import config_rules, kt_schema, schema
-from kt_manifest.contract.config_rules import TARGETS, nests
+from kt_manifest.contract.config_rules import TARGETS
 from kt_manifest.contract.findings import Draft, Finding, section
-from kt_manifest.contract.snapshot import EnvTarget, FileTarget, Rule, Shape
-from kt_manifest.launch import native_file, template
-from kt_manifest.launch.native import env_file, tree
-from kt_manifest.launch.native.tree import Path
+from kt_manifest.contract.places import Owner, Places
+from kt_manifest.contract.snapshot import Rule, Shape
+from kt_manifest.launch import template
+from kt_manifest.launch.native import env_file
 from kt_manifest.launch.template import TemplateInvalid
 
 _OF_A_FILE = ("toml", "json", "yaml", "env")
@@ -99,9 +98,9 @@ class _Table:
         elif (
             target == "file"
             and self._format(target) == "env"
-            and not env_file.NAME.fullmatch(value["key"] or "")
+            and not env_file.NAME.fullmatch(value.get("key") or "")
         ):
-            got = f"file.key {words.shown(value['key'])}"
+            got = f"file.key {words.shown(value.get('key'))}"
             yield self._finding(got, "the name of a variable, for format env", "correct the key")
 
     def _place(self, target: str, value: Any) -> Iterator[Finding]:
@@ -204,40 +203,16 @@ def _references(rule: Rule) -> list[str]:
 
 
 def _clashes(config: dict[str, Any], additions: dict[str, Any]) -> Iterator[Finding]:
-    rules = list(_rules(config, additions))
-    for (earlier, one), (where, other) in combinations(rules, 2):
-        refined = other.key in additions or one.key in additions  # else it is the contract's own to judge
-        if refined and (fault := _clash(one, other)):
-            key, beside = (other.key, earlier) if other.key in additions else (one.key, where)
-            yield Finding(
-                section(("kt", "config", key)),
-                "invalid_field",
-                f"{fault} {beside}",
-                "files that are written in one way, and a place of its own for each value",
-                "change one of the two",
-            )
-
-
-def _clash(one: Rule, other: Rule) -> str | None:
-    if isinstance(one.target, EnvTarget) and one.target == other.target:
-        return "the same variable as"
-    if not (isinstance(one.target, FileTarget) and isinstance(other.target, FileTarget)):
-        return None
-    if one.target.path != other.target.path:
-        nested = nests(one.target.path, other.target.path, "/")
-        return "a file where a folder is needed for" if nested else None
-    if (one.shape.format, one.shape.merge) != (other.shape.format, other.shape.merge):
-        return "another format, or another merge, for the same file as"
-    if one.shape.format == template.TEXT:
-        return "the same file, which is one text, as"
-    paths = [(mine, theirs) for mine in _native_paths(one) for theirs in _native_paths(other)]
-    if any(mine[: len(theirs)] == theirs or theirs[: len(mine)] == mine for mine, theirs in paths):
-        return "a native key at or under one of"
-    return None
-
-
-def _native_paths(rule: Rule) -> list[Path]:
-    assert isinstance(rule.target, FileTarget), "the caller has looked"
-    if rule.shape.template is None:
-        return [native_file.native_path(rule.shape, rule.target.key)]
-    return [path for path, _ in tree.leaves(template.read(rule.shape.format, rule.shape.template))]
+    places = Places()
+    for where, rule in _rules(config, additions):
+        clash = places.take(Owner(where, rule.key), rule)
+        if clash is None or not {rule.key, clash.owner.key} & additions.keys():
+            continue  # the contract's own rules are judged among themselves elsewhere
+        mine = rule.key in additions
+        yield Finding(
+            section(("kt", "config", rule.key if mine else clash.owner.key)),
+            "invalid_field",
+            f"{clash.fault} {clash.owner.section if mine else where}",
+            "files that are written in one way, and a place of its own for each value",
+            "change one of the two",
+        )

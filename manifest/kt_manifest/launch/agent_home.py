@@ -33,8 +33,10 @@ class RenderRefused(Exception):
         )
 
 
-LIMIT_BYTES = 16 * 1024 * 1024
-"""How large a file may be that is read: values of 1 MB are known to occur, and so is a log under a wrong name."""
+LIMIT_BYTES = 4 * 1024 * 1024
+"""How large an agent's file may be that is read: room for values of 1 MB, none for a log under a wrong name."""
+LIMIT_OF_OURS_BYTES = 128 * 1024 * 1024
+"""How large a file of kt's own may be: it holds copies of those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,7 @@ def read(root: int, path: str, *, ours: bool = False) -> Found | None:
         descriptor = os.open(name, flags, dir_fd=folder)
         try:
             mode = stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o777
-            return Found(toml_text.read(descriptor, LIMIT_BYTES), mode)
+            return Found(toml_text.read(descriptor, LIMIT_OF_OURS_BYTES if ours else LIMIT_BYTES), mode)
         finally:
             os.close(descriptor)
 

@@ -84,7 +84,7 @@ def save(root: int, journal: Journal) -> None:
         "merged": {path: _plain(entry) for path, entry in journal.merged.items()},
         "written": {path: list(states) for path, states in journal.written.items()},
     }
-    agent_home.put(root, MERGED, json.dumps(facts).encode(), mode=0o600, ours=True)
+    agent_home.put(root, MERGED, json.dumps(facts, ensure_ascii=False).encode(), mode=0o600, ours=True)
 
 
 def digest(text: str) -> str:

@@ -2,6 +2,9 @@ import re
 from collections.abc import Mapping
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.manifest.conftest import BLOCKS
 
 from kt_manifest.contract import manifest
 from kt_manifest.contract.manifest import ManifestInvalid
@@ -238,3 +241,51 @@ def test_a_fault_of_the_contract_comes_first(blocks: Mapping[str, str]) -> None:
         _adapter(blocks, more)
 
     assert "[config.model]" == caught.value.section
+
+
+FIELDS = {
+    "env": ['"M"', '""', "1"],
+    "flag": ['"-m"'],
+    "file": [
+        "{}",
+        '{ path = "c" }',
+        '{ path = "c", key = "a" }',
+        '{ key = "a" }',
+        '{ path = "../c" }',
+        '"c"',
+    ],
+    "format": ['"toml"', '"json"', '"yaml"', '"env"', '"text"', '"xml"', "1"],
+    "type": ['"integer"', '"json"', "true"],
+    "merge": ["true", "false", '"yes"'],
+    "template": ["'{}'", "''", "'${model}'", "'a: ${x}'", '"${"', "1"],
+}
+TABLE = st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for name, values in FIELDS.items()})
+
+
+@settings(max_examples=150, deadline=None)
+@given(TABLE, TABLE, TABLE)
+def test_whatever_stands_there_is_accepted_or_named(
+    refined: dict[str, str], refining: dict[str, str], alone: dict[str, str]
+) -> None:
+    text = "".join(BLOCKS.values()).replace('[config.model]\nenv = "MODEL"\n', "")
+    for section, table in (
+        ("config.model", refined),
+        ("kt.config.model", refining),
+        ('kt.config."acp.args"', alone),
+    ):
+        kept = {
+            name: value
+            for name, value in table.items()
+            if section[0] == "k" or name in ("env", "flag", "file")
+        }
+        text += f"[{section}]\n" + "".join(f"{name} = {value}\n" for name, value in kept.items())
+
+    found = manifest.faults(text, origin="a")
+    try:
+        adapter = manifest.parse(text, origin="a")
+    except ManifestInvalid as error:
+        assert str(error) == str(found[0])
+        assert error.section.startswith("[")
+    else:
+        assert [] == found
+        assert adapter == Adapter.from_json(adapter.to_json())
