@@ -115,6 +115,19 @@ def test_every_toml_block_of_the_page_is_toml() -> None:
         assert tomllib.loads(block.replace("    ", ""))
 
 
+def test_the_pages_example_of_forms_is_a_manifest(valid: str) -> None:
+    page = (ROOT / "docs" / "adapter-contract.md").read_text(encoding="utf-8")
+    section = page[page.index("### Forms of values") : page.index("### Messages")]
+    block = "\n".join(line[4:] for line in section.split("\n") if line.startswith("    "))
+
+    adapter = manifest.parse(valid + block, origin="the page")
+
+    assert {"agent.MAX_TOKENS": "integer"} == adapter.types
+    assert ["model", "acp.command", "agent.MAX_TOKENS", "metering.base_url"] == [
+        rule.key for rule in adapter.mapping
+    ]
+
+
 def test_reading_layers_and_snapshots_loads_neither_pydantic_nor_tomlkit_nor_semver() -> None:
     """`kt agent list` has 150 ms of CPU for the whole command."""
     code = (
