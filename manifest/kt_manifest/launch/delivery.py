@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kt_manifest import words
+from kt_manifest.configuration import secrets
 from kt_manifest.configuration.value_types import Value
 from kt_manifest.contract.snapshot import Rule
 from kt_manifest.launch import references, template, typed_value
@@ -129,7 +130,7 @@ class Delivery:
     def _resolve(self, key: str, above: tuple[str, ...]) -> Value:
         if key in self._known:
             return self._known[key]
-        given = self._given[key]
+        given = self._as_written(key)
         if not self._is_final(key, given):
             chain = (*above, key)
             if len(chain) > LIMIT_CHAIN:
@@ -141,8 +142,13 @@ class Delivery:
         self._known[key] = given
         return given
 
+    def _as_written(self, key: str) -> Value:
+        written = self._run.written.get(key)
+        inside = written is not None and key in self._run.secret_keys and not secrets.is_reference(written)
+        return written if inside and written is not None and self._run.secrets else self._given[key]
+
     def _is_final(self, key: str, given: Value) -> bool:
-        if key in ENGINE_KEYS or key in self._run.secret_keys:
+        if key in ENGINE_KEYS or (key in self._run.secret_keys and given is self._given[key]):
             return True
         return not any(map(references.are_in, [given] if isinstance(given, str) else given))
 
@@ -161,7 +167,8 @@ class Delivery:
     def _replaced(self, reference: Reference, chain: tuple[str, ...]) -> str:
         key = reference.key
         if references.is_secret(key):
-            return f"${{{key}}}"  # secrets are resolved before, or are no secrets
+            # Without a value it was an escape, which whoever resolves secrets has undone.
+            return self._run.secrets.get(key.removeprefix(secrets.PREFIX), f"${{{key}}}")
         if fault := references.fault_in_key(key):
             raise ReferenceRefused((*chain, key), got=fault, wanted="a key of docs/configuration.md")
         if key in chain:

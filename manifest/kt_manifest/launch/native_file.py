@@ -12,6 +12,7 @@ from kt_manifest.launch.delivery import Delivery
 from kt_manifest.launch.native import document, tree
 from kt_manifest.launch.native.document import Edit
 from kt_manifest.launch.native.tree import MISSING, Occupied, Path
+from kt_manifest.launch.native.unreadable import Uneditable
 from kt_manifest.launch.run_facts import RunFacts
 
 
@@ -83,14 +84,16 @@ def _edits(rule: Rule, delivery: Delivery) -> Iterable[Edit]:
 
 
 def _whole(path: str, shape: Shape, edits: Sequence[Edit], header: str) -> RenderedFile:
-    form = document.FORMATS[shape.format]
+    marked = document.FORMATS[shape.format].has_comments
     if not edits:
-        return RenderedFile(path, "", marked=form.has_comments)
+        return RenderedFile(path, "", marked=marked)
     try:
-        text = form.write(tree.of(edits))
+        text = document.write(shape.format, edits)
     except Occupied as error:
         raise RenderRefused(path, got=f"two values at {words.shown('.'.join(error.path))}") from error
-    return RenderedFile(path, (header if form.has_comments else "") + text, marked=form.has_comments)
+    except Uneditable as error:
+        raise RenderRefused(path, got=f"a value that {shape.format} cannot say") from error
+    return RenderedFile(path, (header if marked else "") + text, marked=marked)
 
 
 def _refuse_unwritable(path: str, format_: str, edits: Sequence[Edit]) -> None:

@@ -36,7 +36,7 @@ def parts(text: str) -> list[str | Reference]:
         found.append(text[at : mark.start()])
         if mark[1] is not None:
             found.append(Reference(mark[1]))
-        elif mark[0] == "$${":
+        elif mark[0] == "$${" or text.startswith(_SECRET, mark.end()):
             found.append("${")
         else:
             raise Malformed(f"a ${{ at character {mark.start()} that is not closed")

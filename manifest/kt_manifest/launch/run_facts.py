@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kt_manifest.configuration import options
+from kt_manifest.configuration.value_types import Value
 
 ENGINE_KEYS = frozenset({options.BASE_URL, options.ORIGIN, options.UPSTREAM_API_KEY, options.MEMORY_DIR})
 """Never taken from the settings: a hand-written one cannot lead past the meter, and the provider's key stays here."""
@@ -24,7 +25,9 @@ class RunFacts:
             without a listener.
         placeholder_key: what the agent gets in place of the provider's key; None when its own key passes.
         memory_dir: the attached memory folder.
-        secret_keys: the settings that were references before they were resolved.
+        secret_keys: the settings that were references, or contained some, before they were resolved.
+        written: those settings as they were written; one with `${secret:NAME}` inside may refer to settings too.
+        secrets: what stood for each NAME, in clear text.
         instance_name: with it, the agent gets `KT_INSTANCE` and `KT_RUN`.
     """
 
@@ -38,6 +41,8 @@ class RunFacts:
     run_id: str = ""
     memory_dir: Path | None = None
     secret_keys: frozenset[str] = frozenset()
+    written: Mapping[str, Value] = field(default_factory=dict, repr=False)
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def delivered(self) -> dict[str, str]:
         """Return the unified keys that the engine delivers itself."""

@@ -32,20 +32,22 @@ verified = "1.2.3"
 """
 
 
-def test_the_next_start_is_shown_with_its_sources_and_its_secrets_masked(kt: Any, tmp_path: Path) -> None:
+def test_the_next_start_is_shown_with_its_sources_and_its_secrets_masked(
+    shared_kt: Any, tmp_path: Path
+) -> None:
     (tmp_path / "adapter.toml").write_text(MANIFEST)
-    kt("agent", "register", "bot", "--manifest", str(tmp_path))
-    kt("agent", "config", "set", "bot", "model", "m")
-    kt("agent", "config", "set", "bot", "acp.command", "secret:MY_TOOL")
+    shared_kt("agent", "register", "bot", "--manifest", str(tmp_path))
+    shared_kt("agent", "config", "set", "bot", "model", "m")
+    shared_kt("agent", "config", "set", "bot", "acp.command", "secret:MY_TOOL")
     secret = {"MY_TOOL": "sk-canary"}
 
-    shown = kt("agent", "render", "bot", env=secret)
-    document = json.loads(kt("agent", "render", "bot", "--json", env=secret).out)
-    revealed = kt("agent", "render", "bot", "--reveal", env=secret)
-    unresolved = kt("agent", "render", "bot")
-    kt("agent", "config", "set", "bot", "agent.AGENT_CONTENT", '{"key": "{env:GONE}"}')
-    refused = kt("agent", "render", "bot", env=secret)
-    posture = kt("agent", "show", "bot")
+    shown = shared_kt("agent", "render", "bot", env=secret)
+    document = json.loads(shared_kt("agent", "render", "bot", "--json", env=secret).out)
+    revealed = shared_kt("agent", "render", "bot", "--reveal", env=secret)
+    unresolved = shared_kt("agent", "render", "bot")
+    shared_kt("agent", "config", "set", "bot", "agent.AGENT_CONTENT", '{"key": "{env:GONE}"}')
+    refused = shared_kt("agent", "render", "bot", env=secret)
+    posture = shared_kt("agent", "show", "bot")
 
     assert (0, "") == (shown.code, shown.err)
     flat = " ".join(shown.out.split())
@@ -74,16 +76,16 @@ def test_the_next_start_is_shown_with_its_sources_and_its_secrets_masked(kt: Any
         "Undocumented levers",
     ):
         assert words in posture.out
-    assert (3, "") == (kt("agent", "render", "ghost").code, kt("agent", "render", "ghost").out)
+    assert (3, "") == (shared_kt("agent", "render", "ghost").code, shared_kt("agent", "render", "ghost").out)
 
 
-def test_of_a_running_agent_it_is_said_in_what_the_next_start_differs(kt: Any) -> None:
-    kt("agent", "register", "bot", "--kind", "command", "--", "sleep", "600")
-    kt("agent", "start", "bot")
+def test_of_a_running_agent_it_is_said_in_what_the_next_start_differs(shared_kt: Any) -> None:
+    shared_kt("agent", "register", "bot", "--kind", "command", "--", "sleep", "600")
+    shared_kt("agent", "start", "bot")
 
-    same = kt("agent", "render", "bot")
-    kt("agent", "config", "set", "bot", "agent.LEVEL", "2")
-    other = kt("agent", "render", "bot", env={"LANG": "xx"})
+    same = shared_kt("agent", "render", "bot")
+    shared_kt("agent", "config", "set", "bot", "agent.LEVEL", "2")
+    other = shared_kt("agent", "render", "bot", env={"LANG": "xx"})
 
     assert (0, "It runs now, and the next start would run the same.") == (
         same.code,

@@ -239,3 +239,37 @@ def test_a_file_of_the_home_is_read_through_no_link(home: Path) -> None:
         assert agent_home.read_file(home, path) is None
     assert agent_home.read_file(home / "away", "a") is None
     assert before == len(list(Path("/dev/fd").iterdir()))
+
+
+def test_a_file_is_read_with_its_permissions_and_a_huge_one_is_not(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"x")
+    (tmp_path / "f").chmod(0o640)
+    (tmp_path / "log").write_bytes(b"x" * (agent_home.LIMIT_BYTES + 1))
+
+    with agent_home.opened(tmp_path) as root:
+        assert agent_home.Found(b"x", 0o640) == agent_home.read(root, "f")
+        assert agent_home.read(root, "none/f") is None
+        with pytest.raises(RenderRefused, match="more than 4096 KiB"):
+            agent_home.read(root, "log")
+        agent_home.remove(root, "f")
+        agent_home.remove(root, "f")
+
+    assert ["log"] == [path.name for path in tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(
+    "path", ["config.toml", ".kt.merged.json", "../f", "a/../f", "C:f", "/f", "a\\..\\f", "f\0"]
+)
+def test_what_is_ours_or_outside_is_neither_read_nor_written_nor_removed(tmp_path: Path, path: str) -> None:
+    (tmp_path / "config.toml").write_text("x = 1\n")
+
+    with agent_home.opened(tmp_path) as root:
+        for act in (
+            lambda: agent_home.read(root, path),
+            lambda: agent_home.put(root, path, b"x", mode=0o600),
+            lambda: agent_home.remove(root, path),
+        ):
+            with pytest.raises(RenderRefused):
+                act()
+
+    assert ["config.toml"] == [found.name for found in tmp_path.iterdir()]

@@ -130,3 +130,18 @@ def test_a_template_that_needs_a_value_names_it() -> None:
     with pytest.raises(ValueUnfit, match="one name twice"):
         _delivery({"model": "m"}).filled(two)
     assert {"m": "x/gpt"} == _delivery({"model": "gpt"}).filled(rule)
+
+
+def test_a_secret_inside_a_text_stands_beside_references_and_is_final_itself() -> None:
+    written = {"agent.U": "${metering.origin}/x?k=${secret:K}&e=$${secret:K}", "agent.W": "secret:K"}
+    found = _delivery(
+        {"agent.U": f"${{metering.origin}}/x?k={CANARY}", "agent.W": CANARY, "agent.V": "${agent.U}"},
+        metering_origin="http://h/t",
+        secret_keys=frozenset(written),
+        written=written,
+        secrets={"K": CANARY},
+    )
+
+    assert f"http://h/t/x?k={CANARY}&e=${{secret:K}}" == found.value("agent.U") == found.value("agent.V")
+    assert CANARY == found.value("agent.W")
+    assert found.is_secret("agent.V")

@@ -12,9 +12,6 @@ from kt_manifest.launch.delivery import Delivery, ValueUnfit
 from kt_manifest.launch.posture import SwitchUndeliverable
 from kt_manifest.launch.run_facts import RunFacts
 
-JSON = Shape(format="json", template='{"url": "${metering.base_url}", "m": "${model}", "n": "${agent.N}"}')
-
-
 POSTURE = Posture(
     isolation=Isolation(env={"ROOT": "root"}),
     updates=Updates(env={"NO_UPDATE": "1"}, config=ConfigSwitch(env="CONTENT", key="update", value=False)),
@@ -108,7 +105,10 @@ def test_a_proxy_exemption_that_had_loopback_already_stays_the_callers() -> None
     assert ((already, "inherited"), (already, "engine")) == (found["NO_PROXY"], found["no_proxy"])
 
 
-def _delivered(
+JSON = Shape(format="json", template='{"url": "${metering.base_url}", "m": "${model}", "n": "${agent.N}"}')
+
+
+def _formed(
     *rules: Rule, values: dict[str, str | list[str]], types: dict[str, str] | None = None, **facts: object
 ) -> tuple[dict[str, str], list[str]]:
     run = RunFacts(**({"home": Path("/h"), "base_environment": {}} | facts))  # type: ignore[arg-type]
@@ -120,7 +120,7 @@ def _delivered(
 def test_a_template_arrives_as_one_json() -> None:
     rule = Rule("metering.base_url", EnvTarget("CONTENT"), JSON)
 
-    env, notices = _delivered(
+    env, notices = _formed(
         rule, values={"model": '"}', "agent.N": "7"}, types={"agent.N": "integer"}, metering_base_url="u"
     )
 
@@ -129,7 +129,7 @@ def test_a_template_arrives_as_one_json() -> None:
 
 
 def test_a_template_whose_own_key_has_no_value_sets_nothing() -> None:
-    env, _ = _delivered(Rule("metering.base_url", EnvTarget("CONTENT"), JSON), values={"model": "m"})
+    env, _ = _formed(Rule("metering.base_url", EnvTarget("CONTENT"), JSON), values={"model": "m"})
 
     assert "CONTENT" not in env
 
@@ -137,14 +137,12 @@ def test_a_template_whose_own_key_has_no_value_sets_nothing() -> None:
 def test_a_text_that_comes_to_nothing_sets_nothing() -> None:
     shape = Shape(format="text", template="${agent.X}")
 
-    assert "T" not in _delivered(Rule("model", EnvTarget("T"), shape), values={"model": "m"})[0]
-    assert (
-        "x" == _delivered(Rule("model", EnvTarget("T"), shape), values={"model": "m", "agent.X": "x"})[0]["T"]
-    )
+    assert "T" not in _formed(Rule("model", EnvTarget("T"), shape), values={"model": "m"})[0]
+    assert "x" == _formed(Rule("model", EnvTarget("T"), shape), values={"model": "m", "agent.X": "x"})[0]["T"]
 
 
 def test_a_template_of_the_engines_key_wins_as_the_key_does() -> None:
-    env, notices = _delivered(
+    env, notices = _formed(
         Rule("metering.base_url", EnvTarget("C"), JSON),
         values={"agent.C": "mine"},
         metering_base_url="u",
@@ -161,13 +159,13 @@ def test_a_template_of_the_engines_key_wins_as_the_key_does() -> None:
 def test_a_variable_keeps_its_text_and_is_checked_all_the_same() -> None:
     rule = Rule("agent.N", EnvTarget("M"))
 
-    assert "07" == _delivered(rule, values={"agent.N": "07"}, types={"agent.N": "string"})[0]["M"]
+    assert "07" == _formed(rule, values={"agent.N": "07"}, types={"agent.N": "string"})[0]["M"]
     with pytest.raises(ValueUnfit, match=r"agent\.N"):
-        _delivered(rule, values={"agent.N": "07"}, types={"agent.N": "integer"})
+        _formed(rule, values={"agent.N": "07"}, types={"agent.N": "integer"})
 
 
 def test_pass_through_takes_references() -> None:
-    env, _ = _delivered(
+    env, _ = _formed(
         values={"agent.U": "${metering.origin}/x", "agent.V": "$${U}"}, metering_origin="http://h"
     )
 

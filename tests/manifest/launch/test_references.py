@@ -14,6 +14,8 @@ from kt_manifest.launch.references import Malformed, Reference
         ("$${model}", ["${", "model}"]),
         ("$$${model}", ["$", "${", "model}"]),
         ("${}", [Reference("")]),
+        ("x ${secret:", ["x ", "${", "secret:"]),
+        ("${secret:A}", [Reference("secret:A")]),
     ],
 )
 def test_a_text_is_cut_at_its_references(text: str, parts: list[object]) -> None:

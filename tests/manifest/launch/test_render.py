@@ -310,83 +310,6 @@ def test_whoever_sets_a_secret_can_be_warned_before_any_start() -> None:
     ] == [None] * 3
 
 
-KEYS = ["model", "acp.args", "agent.A", "agent.B", "metering.base_url", "metering.upstream_api_key"]
-SHAPES = {
-    "env": [
-        Shape(),
-        Shape(format="json", template='{"a": "${model}", "l": ["${agent.A}"], "${agent.B}": 1}'),
-    ],
-    "flag": [Shape()],
-    "file": [
-        Shape(format=format_, merge=merge)
-        for format_ in ("toml", "json", "yaml", "env")
-        for merge in (True, False)
-    ],
-}
-RULE = st.sampled_from(KEYS).flatmap(
-    lambda key: (
-        st.builds(
-            Rule, st.just(key), st.builds(EnvTarget, st.sampled_from("XYZ")), st.sampled_from(SHAPES["env"])
-        )
-        | st.builds(Rule, st.just(key), st.builds(FlagTarget, st.sampled_from(["-x", "-y"])))
-        | st.sampled_from(SHAPES["file"]).map(
-            lambda shape: Rule(
-                key, FileTarget(f"f.{shape.format}.{shape.merge}", f"k{KEYS.index(key)}"), shape
-            )
-        )
-    )
-)
-TEXT = st.text(max_size=8).map(lambda text: text.replace("\0", "")) | st.sampled_from(
-    ["7", "true", "${model}", "$${x}"]
-)
-
-
-@settings(max_examples=80, deadline=None)
-@given(
-    st.lists(RULE, max_size=6, unique_by=lambda rule: (rule.key, rule.target)),
-    st.dictionaries(st.sampled_from(KEYS), TEXT, max_size=6),
-    st.dictionaries(st.sampled_from(KEYS), st.sampled_from(TYPES), max_size=2),
-    st.booleans(),
-)
-def test_the_same_facts_render_the_same_launch_or_the_same_refusal(
-    rules: list[Rule], values: dict[str, str], types: dict[str, str], observed: bool
-) -> None:
-    adapter = replace(_adapter(*rules), types=types)
-    run = _run(metering_base_url="http://127.0.0.1:1/tok", placeholder_key="tok") if observed else _run()
-    before = dict(values)
-
-    def once() -> object:
-        try:
-            return render.render(adapter, values, run)
-        except (ReferenceRefused, ValueUnfit, ValueMissing, render.RenderRefused) as refused:
-            assert refused.exit_code == 1
-            return str(refused)
-
-    assert once() == once()
-    assert before == values
-
-
-def test_whoever_shows_a_launch_knows_what_to_mask() -> None:
-    rules = (Rule("agent.H", FlagTarget("-h")), Rule("model", EnvTarget("M")))
-    values = {
-        "agent.K": KEY,
-        "agent.H": "Bearer ${agent.K}",
-        "agent.U": "${metering.base_url}/x",
-        "model": "m",
-    }
-
-    launch = render.render(
-        _adapter(*rules),
-        values,
-        _run(metering_base_url="http://127.0.0.1:1/tok", secret_keys=frozenset({"agent.K"})),
-    )
-
-    assert launch.secret_texts == {KEY, f"Bearer {KEY}", "http://127.0.0.1:1/tok", "http://127.0.0.1:1/tok/x"}
-    assert launch.argv[-2:] == ("-h", f"Bearer {KEY}")
-    assert any("agent.H carries a secret and is delivered as -h" in notice for notice in launch.notices)
-    assert KEY not in repr(launch)
-
-
 # -- placeholders, isolation, updates ------------------------------------------------------------------------------
 def _replacing(*rules: Rule, syntax: str = "{env:VAR}", **parts: object) -> Adapter:
     plain = _adapter(*rules)
@@ -695,3 +618,80 @@ def test_nothing_rendered_names_a_variable_that_is_not_there(
         for syntax in set(adapter.posture.substitution) & set(WRITTEN):
             for name in ("A", "B", "MODEL", "KEY", "_x"):
                 assert WRITTEN[syntax].format(name) not in text or launch.env.get(name)
+
+
+KEYS = ["model", "acp.args", "agent.A", "agent.B", "metering.base_url", "metering.upstream_api_key"]
+SHAPES = {
+    "env": [
+        Shape(),
+        Shape(format="json", template='{"a": "${model}", "l": ["${agent.A}"], "${agent.B}": 1}'),
+    ],
+    "flag": [Shape()],
+    "file": [
+        Shape(format=format_, merge=merge)
+        for format_ in ("toml", "json", "yaml", "env")
+        for merge in (True, False)
+    ],
+}
+RULE = st.sampled_from(KEYS).flatmap(
+    lambda key: (
+        st.builds(
+            Rule, st.just(key), st.builds(EnvTarget, st.sampled_from("XYZ")), st.sampled_from(SHAPES["env"])
+        )
+        | st.builds(Rule, st.just(key), st.builds(FlagTarget, st.sampled_from(["-x", "-y"])))
+        | st.sampled_from(SHAPES["file"]).map(
+            lambda shape: Rule(
+                key, FileTarget(f"f.{shape.format}.{shape.merge}", f"k{KEYS.index(key)}"), shape
+            )
+        )
+    )
+)
+TEXT = st.text(max_size=8).map(lambda text: text.replace("\0", "")) | st.sampled_from(
+    ["7", "true", "${model}", "$${x}"]
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(RULE, max_size=6, unique_by=lambda rule: (rule.key, rule.target)),
+    st.dictionaries(st.sampled_from(KEYS), TEXT, max_size=6),
+    st.dictionaries(st.sampled_from(KEYS), st.sampled_from(TYPES), max_size=2),
+    st.booleans(),
+)
+def test_the_same_facts_render_the_same_launch_or_the_same_refusal(
+    rules: list[Rule], values: dict[str, str], types: dict[str, str], observed: bool
+) -> None:
+    adapter = replace(_adapter(*rules), types=types)
+    run = _run(metering_base_url="http://127.0.0.1:1/tok", placeholder_key="tok") if observed else _run()
+    before = dict(values)
+
+    def once() -> object:
+        try:
+            return render.render(adapter, values, run)
+        except (ReferenceRefused, ValueUnfit, ValueMissing, render.RenderRefused) as refused:
+            assert refused.exit_code == 1
+            return str(refused)
+
+    assert once() == once()
+    assert before == values
+
+
+def test_whoever_shows_a_launch_knows_what_to_mask() -> None:
+    rules = (Rule("agent.H", FlagTarget("-h")), Rule("model", EnvTarget("M")))
+    values = {
+        "agent.K": KEY,
+        "agent.H": "Bearer ${agent.K}",
+        "agent.U": "${metering.base_url}/x",
+        "model": "m",
+    }
+
+    launch = render.render(
+        _adapter(*rules),
+        values,
+        _run(metering_base_url="http://127.0.0.1:1/tok", secret_keys=frozenset({"agent.K"})),
+    )
+
+    assert launch.secret_texts == {KEY, f"Bearer {KEY}", "http://127.0.0.1:1/tok", "http://127.0.0.1:1/tok/x"}
+    assert launch.argv[-2:] == ("-h", f"Bearer {KEY}")
+    assert any("agent.H carries a secret and is delivered as -h" in notice for notice in launch.notices)
+    assert KEY not in repr(launch)

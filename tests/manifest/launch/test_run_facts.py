@@ -1,25 +1,25 @@
 from pathlib import Path
 
-from kt_manifest.launch import run_facts
-from kt_manifest.launch.run_facts import RunFacts
+from kt_manifest.launch.run_facts import CARRY_A_TOKEN, ENGINE_KEYS, RunFacts
 
 
-def test_only_what_is_there_is_delivered_and_only_under_the_engines_keys() -> None:
-    whole = RunFacts(
+def test_only_what_there_is_is_delivered_and_all_of_it_is_the_engines() -> None:
+    bare = RunFacts(home=Path("/h"), base_environment={})
+    full = RunFacts(
         home=Path("/h"),
-        base_environment={},
+        base_environment={"K": "sk-canary"},
         metering_base_url="u",
         metering_origin="o",
-        placeholder_key="p",
+        placeholder_key="sk-canary",
         memory_dir=Path("/m"),
     )
 
-    assert run_facts.ENGINE_KEYS == set(whole.delivered())
-    assert "/m" == whole.delivered()["memory.dir"]
-    assert {} == RunFacts(home=Path("/h"), base_environment={}).delivered()
-
-
-def test_no_key_and_no_variable_shows_in_a_repr() -> None:
-    facts = RunFacts(home=Path("/h"), base_environment={"A": "canary-1"}, placeholder_key="canary-2")
-
-    assert "canary" not in repr(facts)
+    assert {} == bare.delivered()
+    assert {
+        "metering.base_url": "u",
+        "metering.origin": "o",
+        "metering.upstream_api_key": "sk-canary",
+        "memory.dir": "/m",
+    } == full.delivered()
+    assert ENGINE_KEYS == set(full.delivered()) and CARRY_A_TOKEN < ENGINE_KEYS
+    assert "canary" not in repr(full)

@@ -28,6 +28,8 @@ __all__ = [
     "digest",
     "merge",
     "put_back",
+    "values",
+    "write",
 ]
 
 
@@ -66,7 +68,7 @@ def merge(format_: str, text: str | None, edits: Sequence[Edit]) -> str:
     """
     form = FORMATS[format_]
     if text is None:
-        return form.write(tree.of(edits))
+        return write(format_, edits)
     mark, text = _split(text)
     wanted = form.read(text)
     for path, value in edits:
@@ -75,6 +77,16 @@ def merge(format_: str, text: str | None, edits: Sequence[Edit]) -> str:
         wanted = tree.put(wanted, path, value)
         text = form.put(text, path, value)
     return mark + _checked(form, text, wanted)
+
+
+def write(format_: str, edits: Iterable[Edit]) -> str:
+    """Return the text of a file that says these values and nothing else.
+
+    Raises:
+        Occupied: one value lies below another. Uneditable: the format cannot say one of them.
+    """
+    form, wanted = FORMATS[format_], tree.of(edits)
+    return _checked(form, form.write(wanted), wanted)
 
 
 def put_back(format_: str, text: str, original: str | None, paths: Iterable[Path]) -> str | None:

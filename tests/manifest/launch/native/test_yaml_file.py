@@ -73,9 +73,9 @@ def test_whatever_the_keys_and_values_it_reads_back_the_same(tree: dict[str, obj
 
 def test_texts_are_texts_for_readers_of_either_version() -> None:
     """YAML 1.1 takes bare `no` and `1_000` for a boolean and a number; in quotes nobody does."""
-    tree = {"no": "yes", "n": "1_000", "t": "12:30", "f": 1.5, "e": {}}
+    tree = {"no": "yes", "n": "1_000", "t": "12:30", "f": [1e16, 1.5], "e": {}}
 
-    assert '"no": "yes"\n"n": "1_000"\nt: "12:30"\nf: 1.5\ne: {}\n' == yaml_file.write(tree)
+    assert '"no": "yes"\n"n": "1_000"\nt: "12:30"\nf: [1.0e+16, 1.5]\ne: {}\n' == yaml_file.write(tree)
 
 
 def test_what_an_alias_shares_is_not_changed_behind_its_back() -> None:
