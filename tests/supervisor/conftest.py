@@ -13,9 +13,9 @@ def new_house() -> type[House]:
     return House
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def one_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    """A state directory that the claims of one file share: an engine takes a second to begin."""
+    """A state directory that all claims share which need none of their own: an engine takes a second to begin."""
     house = House(tmp_path_factory.mktemp("house") / "state").boot()
     yield house
     house.end()
