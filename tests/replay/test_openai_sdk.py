@@ -33,7 +33,19 @@ async def async_answer(base_url: str, model: str, chosen: dict[str, Any]) -> lis
 
 @pytest.mark.parametrize(
     ("case", "stream", "usage"),
-    [("answer", False, False), ("squeezed", False, False), ("story", True, False), ("story", True, True)],
+    [
+        ("demo/answer", False, False),
+        ("demo/squeezed", False, False),
+        ("demo/story", True, False),
+        ("demo/story", True, True),
+        ("tool-calls-json", False, False),
+        ("stream-tool-calls", True, True),
+        ("gzip-json", False, False),
+        ("stream-gzip", True, True),
+        ("cached-json", False, False),
+        ("close-delimited-json", False, False),
+        ("stream-close-delimited", True, False),
+    ],
 )
 @pytest.mark.parametrize("how", ["sync", "async"])
 def test_an_sdk_sees_the_same_objects_as_without_us(
@@ -47,12 +59,22 @@ def test_an_sdk_sees_the_same_objects_as_without_us(
             return sync_answer(base_url, model, chosen)
         return asyncio.run(async_answer(base_url, model, chosen))
 
-    direct = ask(f"{stage.provider.url}/v1", f"demo/{case}@direct-{mark}")
-    metered = ask(f"{stage.origin}/v1", f"demo/{case}@sdk-{mark}")
+    direct = ask(f"{stage.provider.url}/v1", f"{case}@direct-{mark}")
+    metered = ask(f"{stage.origin}/v1", f"{case}@sdk-{mark}")
 
     assert direct == metered
-    row = stage.row_of(f"demo/{case}@sdk-{mark}")
-    assert "exact" == row["completeness"]
+    row = stage.row_of(f"{case}@sdk-{mark}")
+    [call] = settled(stage, f"{case}@sdk-{mark}")
+    assert ("exact", "yes", call.status) == (row["completeness"], row["sent"], row["status"])
+    assert (call.input_tokens, call.output_tokens) == (row["input_tokens"], row["output_tokens"])
+
+
+def test_an_sdk_sees_a_refusal_of_the_provider_as_such(stage: Any) -> None:
+    with pytest.raises(openai.RateLimitError):
+        sync_answer(f"{stage.origin}/v1", "status-429@sdk", {})
+
+    row = stage.row_of("status-429@sdk")
+    assert (429, "yes", "unknown") == (row["status"], row["sent"], row["completeness"])
 
 
 def test_an_sdk_sees_a_cut_stream_as_an_error(stage: Any) -> None:

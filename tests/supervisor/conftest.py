@@ -5,6 +5,10 @@ from pathlib import Path
 
 import pytest
 from tests.house import House
+from tests.provider import Seen
+
+from kt_cli.demo import place
+from kt_cli.demo.provider_process import ProviderProcess
 
 
 @pytest.fixture(scope="session")
@@ -45,3 +49,15 @@ def empty_house(tmp_path: Path) -> Iterator[House]:
     house = House(tmp_path / "state")
     yield house
     house.end()
+
+
+@pytest.fixture(scope="session")
+def one_provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProviderProcess]:
+    """The demo's provider, for all claims about agents that are metered."""
+    with ProviderProcess(place.fixtures(), tmp_path_factory.mktemp("provider") / "log.ndjson") as provider:
+        yield provider
+
+
+@pytest.fixture
+def provider(one_provider: ProviderProcess) -> Seen:
+    return Seen(one_provider)
