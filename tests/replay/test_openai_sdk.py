@@ -1,10 +1,12 @@
-"""The real `openai` SDK, straight at the provider and through a listener: the same objects, and every call a row."""
+"""The real `openai` SDK, straight at the provider and through a listener: the same objects, and every call a row.
+
+The SDK is imported by those who use it: it would cost every worker a second when tests are collected.
+"""
 
 import asyncio
 import time
 from typing import Any
 
-import openai
 import pytest
 
 from kt_cli.demo import judge
@@ -20,12 +22,16 @@ def options(stream: bool, usage: bool) -> dict[str, Any]:
 
 
 def sync_answer(base_url: str, model: str, chosen: dict[str, Any]) -> list[Any]:
+    import openai
+
     with openai.OpenAI(base_url=base_url, api_key="none", max_retries=0) as client:
         answer = client.chat.completions.create(model=model, messages=MESSAGES, **chosen)
         return [part.model_dump() for part in answer] if chosen else [answer.model_dump()]
 
 
 async def async_answer(base_url: str, model: str, chosen: dict[str, Any]) -> list[Any]:
+    import openai
+
     async with openai.AsyncOpenAI(base_url=base_url, api_key="none", max_retries=0) as client:
         answer = await client.chat.completions.create(model=model, messages=MESSAGES, **chosen)
         return [part.model_dump() async for part in answer] if chosen else [answer.model_dump()]
@@ -70,6 +76,8 @@ def test_an_sdk_sees_the_same_objects_as_without_us(
 
 
 def test_an_sdk_sees_a_refusal_of_the_provider_as_such(stage: Any) -> None:
+    import openai
+
     with pytest.raises(openai.RateLimitError):
         sync_answer(f"{stage.origin}/v1", "status-429@sdk", {})
 
@@ -78,6 +86,8 @@ def test_an_sdk_sees_a_refusal_of_the_provider_as_such(stage: Any) -> None:
 
 
 def test_an_sdk_sees_a_cut_stream_as_an_error(stage: Any) -> None:
+    import openai
+
     with pytest.raises(openai.APIConnectionError):
         sync_answer(f"{stage.origin}/v1", "demo/cut@sdk-cut", {"stream": True})
 

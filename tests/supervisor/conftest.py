@@ -12,12 +12,6 @@ from kt_cli.demo.provider_process import ProviderProcess
 
 
 @pytest.fixture(scope="session")
-def new_house() -> type[House]:
-    """The kind of thing that `house` is, for a test that needs one elsewhere."""
-    return House
-
-
-@pytest.fixture(scope="session")
 def one_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """A state directory that all claims share which need none of their own: an engine takes a second to begin."""
     house = House(tmp_path_factory.mktemp("house") / "state").boot()

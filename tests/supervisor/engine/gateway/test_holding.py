@@ -136,7 +136,7 @@ def test_a_gateway_that_hangs_holds_up_neither_reads_nor_a_stop(house: Any, prov
         os.kill(gateway, signal.SIGCONT)
 
     assert "stopped" == stopped["state"]
-    assert took_s < 12
+    assert took_s < 15  # as long as a call of a gateway may take
 
 
 @pytest.mark.chaos
