@@ -19,7 +19,7 @@ demo: $(STAMP)
 	@$(VENV)/bin/kt demo
 
 test: $(STAMP) lint
-	@$(PY) -m pytest -n $(JOBS) tests
+	@$(PY) -m pytest -n $(JOBS) --dist worksteal tests
 
 lint: $(STAMP)
 	@$(PY) -m ruff check .

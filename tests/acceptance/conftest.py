@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from kt_cli.demo.provider_log import ProviderCall
 from kt_cli.demo.provider_process import ProviderProcess
 from kt_cli.failure import Failure
 from kt_cli.link import EngineAway, Link
@@ -103,22 +102,6 @@ class Fleet:
 
     def kill(self, pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
-
-
-def all_answered(provider: ProviderProcess) -> list[ProviderCall]:
-    """Return the provider's calls, once it has noted the end of each: it notes after the last byte has left."""
-
-    def answered() -> list[ProviderCall] | None:
-        calls = provider.calls()
-        return calls if all(call.answered for call in calls) else None
-
-    return eventually(answered, what="the provider has noted how each call ended")
-
-
-@pytest.fixture(name="all_answered")
-def all_answered_fixture() -> Callable[[ProviderProcess], list[ProviderCall]]:
-    """Wait for the provider's last word."""
-    return all_answered
 
 
 @pytest.fixture(name="eventually")

@@ -1,4 +1,7 @@
-"""The real `openai` SDK through a real listener, judged by the provider's own log."""
+"""The real `openai` SDK in an agent, through its listener, judged by the provider's own log.
+
+Its shorter relative, `tests/replay/test_openai_sdk.py`, has the SDK in the test's own process.
+"""
 
 import json
 import os
@@ -6,6 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+import pytest
+from tests.provider import all_answered
 
 from kt_cli.demo.provider_process import ProviderProcess
 
@@ -33,8 +39,9 @@ STYLES = ("--style", "both")
 """Blocking and asynchronous in one process: to import the SDK costs more than all calls."""
 
 
+@pytest.mark.long
 def test_the_sdk_gets_what_it_gets_directly_and_every_call_is_in_the_ledger(
-    fleet: Any, provider: ProviderProcess, tmp_path: Path, all_answered: Any
+    fleet: Any, provider: ProviderProcess, tmp_path: Path
 ) -> None:
     direct, metered = tmp_path / "direct.ndjson", tmp_path / "metered.ndjson"
     environment = {**os.environ, "OPENAI_BASE_URL": f"{provider.url}/v1"}

@@ -4,6 +4,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests import ports
 
 from kt_addons import listening_socket
 from kt_gateway.admin import PortTaken
@@ -46,9 +47,7 @@ def test_a_keeper_that_is_too_busy_to_answer_is_asked_again(tmp_path: Path, unan
 
 
 def test_without_its_keeper_a_free_port_is_bound(tmp_path: Path) -> None:
-    free = listening_socket.bind(0)
-    port = free.getsockname()[1]
-    free.close()
+    port = ports.free()
 
     endpoint, lender = asyncio.run(listening_socket.obtain(listener(port, tmp_path / "nobody.sock")))
 

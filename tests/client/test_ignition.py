@@ -140,9 +140,10 @@ def test_a_state_directory_that_cannot_be_made_is_said_so(tmp_path: Path) -> Non
 def test_a_very_long_state_directory_works(tmp_path: Path) -> None:
     client = Client(tmp_path / ("d" * 120) / ("e" * 120) / "state")
 
-    client.engine_start()
+    client.register("bot", kind="command", command=["sleep", "600"])
 
     assert Link(client.files.engine_socket).answers()
+    assert "running" == client.start("bot")["state"]
     client.engine_stop(everything=True)
     assert not client.engine_status()["running"]
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests import ports
 from tests.gateway.mitm.gateway import Client, Gateway, Lane, UnixConnection, eventually
 from tests.gateway.mitm.provider import COMPLETION, Asked, Wire, always, sized
 
@@ -150,8 +151,7 @@ def test_an_open_connection_of_a_deleted_listener_finishes_its_call_and_gets_no_
 def test_a_listener_can_move_and_come_back(make_lane: MakeLane) -> None:
     lane = make_lane(always(sized(COMPLETION)))
     before = lane.port
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        free = server.getsockname()[1]
+    free = ports.free()
 
     lane.put(port=free)
 

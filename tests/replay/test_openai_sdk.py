@@ -1,10 +1,12 @@
-"""The real `openai` SDK, straight at the provider and through a listener: the same objects, and every call a row."""
+"""The real `openai` SDK, straight at the provider and through a listener: the same objects, and every call a row.
+
+The SDK is imported by those who use it: it would cost every worker a second when tests are collected.
+"""
 
 import asyncio
 import time
 from typing import Any
 
-import openai
 import pytest
 
 from kt_cli.demo import judge
@@ -20,12 +22,16 @@ def options(stream: bool, usage: bool) -> dict[str, Any]:
 
 
 def sync_answer(base_url: str, model: str, chosen: dict[str, Any]) -> list[Any]:
+    import openai
+
     with openai.OpenAI(base_url=base_url, api_key="none", max_retries=0) as client:
         answer = client.chat.completions.create(model=model, messages=MESSAGES, **chosen)
         return [part.model_dump() for part in answer] if chosen else [answer.model_dump()]
 
 
 async def async_answer(base_url: str, model: str, chosen: dict[str, Any]) -> list[Any]:
+    import openai
+
     async with openai.AsyncOpenAI(base_url=base_url, api_key="none", max_retries=0) as client:
         answer = await client.chat.completions.create(model=model, messages=MESSAGES, **chosen)
         return [part.model_dump() async for part in answer] if chosen else [answer.model_dump()]
@@ -33,7 +39,19 @@ async def async_answer(base_url: str, model: str, chosen: dict[str, Any]) -> lis
 
 @pytest.mark.parametrize(
     ("case", "stream", "usage"),
-    [("answer", False, False), ("squeezed", False, False), ("story", True, False), ("story", True, True)],
+    [
+        ("demo/answer", False, False),
+        ("demo/squeezed", False, False),
+        ("demo/story", True, False),
+        ("demo/story", True, True),
+        ("tool-calls-json", False, False),
+        ("stream-tool-calls", True, True),
+        ("gzip-json", False, False),
+        ("stream-gzip", True, True),
+        ("cached-json", False, False),
+        ("close-delimited-json", False, False),
+        ("stream-close-delimited", True, False),
+    ],
 )
 @pytest.mark.parametrize("how", ["sync", "async"])
 def test_an_sdk_sees_the_same_objects_as_without_us(
@@ -47,15 +65,29 @@ def test_an_sdk_sees_the_same_objects_as_without_us(
             return sync_answer(base_url, model, chosen)
         return asyncio.run(async_answer(base_url, model, chosen))
 
-    direct = ask(f"{stage.provider.url}/v1", f"demo/{case}@direct-{mark}")
-    metered = ask(f"{stage.origin}/v1", f"demo/{case}@sdk-{mark}")
+    direct = ask(f"{stage.provider.url}/v1", f"{case}@direct-{mark}")
+    metered = ask(f"{stage.origin}/v1", f"{case}@sdk-{mark}")
 
     assert direct == metered
-    row = stage.row_of(f"demo/{case}@sdk-{mark}")
-    assert "exact" == row["completeness"]
+    row = stage.row_of(f"{case}@sdk-{mark}")
+    [call] = settled(stage, f"{case}@sdk-{mark}")
+    assert ("exact", "yes", call.status) == (row["completeness"], row["sent"], row["status"])
+    assert (call.input_tokens, call.output_tokens) == (row["input_tokens"], row["output_tokens"])
+
+
+def test_an_sdk_sees_a_refusal_of_the_provider_as_such(stage: Any) -> None:
+    import openai
+
+    with pytest.raises(openai.RateLimitError):
+        sync_answer(f"{stage.origin}/v1", "status-429@sdk", {})
+
+    row = stage.row_of("status-429@sdk")
+    assert (429, "yes", "unknown") == (row["status"], row["sent"], row["completeness"])
 
 
 def test_an_sdk_sees_a_cut_stream_as_an_error(stage: Any) -> None:
+    import openai
+
     with pytest.raises(openai.APIConnectionError):
         sync_answer(f"{stage.origin}/v1", "demo/cut@sdk-cut", {"stream": True})
 

@@ -5,17 +5,15 @@ from pathlib import Path
 
 import pytest
 from tests.house import House
+from tests.provider import Seen
+
+from kt_cli.demo import place
+from kt_cli.demo.provider_process import ProviderProcess
 
 
 @pytest.fixture(scope="session")
-def new_house() -> type[House]:
-    """The kind of thing that `house` is, for a test that needs one elsewhere."""
-    return House
-
-
-@pytest.fixture(scope="module")
 def one_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    """A state directory that the claims of one file share: an engine takes a second to begin."""
+    """A state directory that all claims share which need none of their own: an engine takes a second to begin."""
     house = House(tmp_path_factory.mktemp("house") / "state").boot()
     yield house
     house.end()
@@ -45,3 +43,15 @@ def empty_house(tmp_path: Path) -> Iterator[House]:
     house = House(tmp_path / "state")
     yield house
     house.end()
+
+
+@pytest.fixture(scope="session")
+def one_provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProviderProcess]:
+    """The demo's provider, for all claims about agents that are metered."""
+    with ProviderProcess(place.fixtures(), tmp_path_factory.mktemp("provider") / "log.ndjson") as provider:
+        yield provider
+
+
+@pytest.fixture
+def provider(one_provider: ProviderProcess) -> Seen:
+    return Seen(one_provider)

@@ -1,7 +1,7 @@
 """The order of things: on record before anything leaves, durable before an end is released, whole after a kill."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -28,6 +28,14 @@ SLOW_MS = 700
 JSON_HEAD = SSE_HEAD.replace(b"text/event-stream", b"application/json")
 
 
+@pytest.fixture(scope="module")
+def slow_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A gateway whose disk is slow, for all that look at one call at a time."""
+    running = Gateway(tmp_path_factory.mktemp("slow") / "state", KT_SLOW_SYNC_MS=str(SLOW_MS)).started()
+    yield running
+    running.close()
+
+
 @pytest.mark.parametrize(
     ("answer", "request_body", "before", "end"),
     [
@@ -48,14 +56,14 @@ JSON_HEAD = SSE_HEAD.replace(b"text/event-stream", b"application/json")
     ids=["stream", "sized", "chunked JSON"],
 )
 def test_the_end_waits_for_a_slow_disk_and_what_comes_before_does_not(
-    start_gateway: StartGateway,
+    slow_gateway: Gateway,
     make_lane: MakeLane,
     answer: bytes,
     request_body: bytes,
     before: bytes,
     end: bytes,
 ) -> None:
-    lane = make_lane(always(answer), on=start_gateway(KT_SLOW_SYNC_MS=str(SLOW_MS)))
+    lane = make_lane(always(answer), on=slow_gateway)
     client = lane.client(lane.post(request_body))
     lane.provider.wait_for(1)
 
@@ -74,12 +82,8 @@ def test_the_end_waits_for_a_slow_disk_and_what_comes_before_does_not(
     client.until(end)
 
 
-def test_an_answer_without_a_body_waits_with_its_head(
-    start_gateway: StartGateway, make_lane: MakeLane
-) -> None:
-    lane = make_lane(
-        always(b"HTTP/1.1 204 No Content\r\n\r\n"), on=start_gateway(KT_SLOW_SYNC_MS=str(SLOW_MS))
-    )
+def test_an_answer_without_a_body_waits_with_its_head(slow_gateway: Gateway, make_lane: MakeLane) -> None:
+    lane = make_lane(always(b"HTTP/1.1 204 No Content\r\n\r\n"), on=slow_gateway)
     client = lane.client(lane.get("/v1/models"))
     lane.provider.wait_for(1)
 
@@ -91,10 +95,8 @@ def test_an_answer_without_a_body_waits_with_its_head(
     assert client.until(b"\r\n\r\n").startswith(b"HTTP/1.1 204")
 
 
-def test_one_waiting_stream_does_not_hold_the_others(
-    start_gateway: StartGateway, make_lane: MakeLane
-) -> None:
-    lane = make_lane(always(sized(COMPLETION)), on=start_gateway(KT_SLOW_SYNC_MS=str(SLOW_MS)))
+def test_one_waiting_stream_does_not_hold_the_others(slow_gateway: Gateway, make_lane: MakeLane) -> None:
+    lane = make_lane(always(sized(COMPLETION)), on=slow_gateway)
     waiting = lane.client(lane.post())
     eventually(lambda: lane.records(journal.CLOSE))
 

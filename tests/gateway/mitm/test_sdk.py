@@ -1,10 +1,12 @@
-"""OpenAI's own client through a listener: what it sees is what it sees without us, and every call is on record."""
+"""OpenAI's own client through a listener: what it sees is what it sees without us, and every call is on record.
+
+The SDK is imported by those who use it: it would cost every worker a second when tests are collected.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import openai
 import pytest
 from tests.gateway.mitm.gateway import Lane
 from tests.gateway.mitm.provider import (
@@ -40,7 +42,9 @@ def lane(make_lane: MakeLane) -> Lane:
 
 
 @pytest.fixture
-def clients(lane: Lane) -> Iterator[tuple[openai.OpenAI, openai.OpenAI]]:
+def clients(lane: Lane) -> Iterator[tuple[Any, Any]]:
+    import openai
+
     """A client of ours, and one that talks to the provider directly."""
     with (
         openai.OpenAI(base_url=f"http://127.0.0.1:{lane.port}/{lane.token}/v1", api_key=lane.token) as ours,
@@ -49,9 +53,8 @@ def clients(lane: Lane) -> Iterator[tuple[openai.OpenAI, openai.OpenAI]]:
         yield ours, direct
 
 
-def test_answers_and_streams_are_those_of_a_direct_call(
-    lane: Lane, clients: tuple[openai.OpenAI, openai.OpenAI]
-) -> None:
+def test_answers_and_streams_are_those_of_a_direct_call(lane: Lane, clients: tuple[Any, Any]) -> None:
+
     seen = []
     for client in clients:
         plain = client.chat.completions.create(model="m-1", messages=MESSAGES)
@@ -65,9 +68,8 @@ def test_answers_and_streams_are_those_of_a_direct_call(
     assert [close["counts"]["output"] for close in closes] == [7, 2]
 
 
-def test_usage_that_the_agent_asked_for_reaches_it(
-    lane: Lane, clients: tuple[openai.OpenAI, openai.OpenAI]
-) -> None:
+def test_usage_that_the_agent_asked_for_reaches_it(lane: Lane, clients: tuple[Any, Any]) -> None:
+
     stream = clients[0].chat.completions.create(
         model="m-1", messages=MESSAGES, stream=True, stream_options={"include_usage": True}
     )
@@ -79,9 +81,9 @@ def test_usage_that_the_agent_asked_for_reaches_it(
     assert lane.wait_records(journal.OPEN)[0]["usage_asked_by_us"] is False
 
 
-def test_a_refusal_is_raised_once_and_not_tried_again(
-    lane: Lane, clients: tuple[openai.OpenAI, openai.OpenAI]
-) -> None:
+def test_a_refusal_is_raised_once_and_not_tried_again(lane: Lane, clients: tuple[Any, Any]) -> None:
+    import openai
+
     lane.put(grants=[], upstream_api_key="sk-real")
 
     with pytest.raises(openai.PermissionDeniedError, match="is stopped"):
@@ -92,6 +94,8 @@ def test_a_refusal_is_raised_once_and_not_tried_again(
 
 
 def test_a_hundred_concurrent_calls_are_each_on_record(lane: Lane) -> None:
+    import openai
+
     async def work() -> None:
         base = f"http://127.0.0.1:{lane.port}/{lane.token}/v1"
         async with openai.AsyncOpenAI(base_url=base, api_key=lane.token, max_retries=0) as client:

@@ -6,7 +6,7 @@ import socket
 import ssl
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,6 @@ WITHOUT_TLS = [b"220 who is there\r\n", b""] if "KT_CHAOS" in os.environ else [b
 """What is said instead; one that says nothing is given up after the ten seconds of a connection that is made."""
 
 MakeLane = Callable[..., Lane]
-StartGateway = Callable[..., Gateway]
 
 
 def openssl(folder: Path, *arguments: str) -> None:
@@ -43,6 +42,15 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def trusting(authority: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A gateway that knows the authority."""
+    state = tmp_path_factory.mktemp("trusting") / "state"
+    running = Gateway(state, SSL_CERT_FILE=str(authority / "ca.pem")).started()
+    yield running
+    running.close()
+
+
 @pytest.fixture
 def server_context(authority: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -52,12 +60,11 @@ def server_context(authority: Path) -> ssl.SSLContext:
 
 
 def test_a_provider_over_tls_is_reached_and_its_connection_used_again(
-    start_gateway: StartGateway, make_lane: MakeLane, authority: Path, server_context: ssl.SSLContext
+    trusting: Gateway, make_lane: MakeLane, server_context: ssl.SSLContext
 ) -> None:
     names: list[str | None] = []
     server_context.sni_callback = lambda _, name, __: names.append(name)
-    gateway = start_gateway(SSL_CERT_FILE=str(authority / "ca.pem"))
-    lane = make_lane(always(sized(COMPLETION)), on=gateway, tls=server_context)
+    lane = make_lane(always(sized(COMPLETION)), on=trusting, tls=server_context)
     client = lane.client(lane.post() + lane.post())
 
     assert [client.answer()[1], client.answer()[1]] == [COMPLETION, COMPLETION]
@@ -68,13 +75,13 @@ def test_a_provider_over_tls_is_reached_and_its_connection_used_again(
 
 
 def test_a_tls_connection_that_was_closed_is_opened_anew(
-    start_gateway: StartGateway, make_lane: MakeLane, authority: Path, server_context: ssl.SSLContext
+    trusting: Gateway, make_lane: MakeLane, server_context: ssl.SSLContext
 ) -> None:
     def once(_: Asked, wire: Wire) -> bool:
         wire.send(sized(COMPLETION))
         return False
 
-    lane = make_lane(once, on=start_gateway(SSL_CERT_FILE=str(authority / "ca.pem")), tls=server_context)
+    lane = make_lane(once, on=trusting, tls=server_context)
     client = lane.client()
 
     for _ in range(3):
@@ -98,11 +105,11 @@ def test_an_authority_that_nobody_vouches_for_is_refused(
 
 
 def test_a_certificate_for_another_name_is_refused(
-    start_gateway: StartGateway, make_lane: MakeLane, authority: Path, server_context: ssl.SSLContext
+    trusting: Gateway, make_lane: MakeLane, server_context: ssl.SSLContext
 ) -> None:
     lane = make_lane(
         always(sized(COMPLETION)),
-        on=start_gateway(SSL_CERT_FILE=str(authority / "ca.pem")),
+        on=trusting,
         tls=server_context,
     )
     lane.put(upstream=lane.upstream.replace("localhost", "127.0.0.1"))

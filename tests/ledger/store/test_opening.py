@@ -256,14 +256,16 @@ def test_a_copy_taken_after_closing_is_a_whole_ledger(path: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["up to date", "new"])
-def test_where_nothing_is_old_no_migration_tool_is_imported(path: Path, known: bool) -> None:
+def test_where_nothing_is_old_neither_a_migration_tool_nor_another_dialect_is_imported(
+    path: Path, known: bool
+) -> None:
     if known:
         opened(path).close()
     code = (
         "import sys; from pathlib import Path; from kt_ledger.clock import ManualClock\n"
         "from kt_ledger.store.sqlite import open_store\n"
         "open_store(Path(sys.argv[1]), clock=ManualClock()).close()\n"
-        "sys.exit('alembic' in sys.modules)"
+        "sys.exit(bool({'alembic', 'sqlalchemy.dialects.postgresql'} & sys.modules.keys()))"
     )
 
     done = subprocess.run(

@@ -70,5 +70,6 @@ def test_the_same_tables_can_be_made_in_postgresql() -> None:
     for table in schema.metadata.sorted_tables:
         assert "CREATE TABLE" in str(CreateTable(table).compile(dialect=dialect))
         for index in table.indexes:
-            assert "CREATE" in str(CreateIndex(index).compile(dialect=dialect))
+            partial = index.dialect_options["sqlite"]["where"] is not None
+            assert partial == (" WHERE " in str(CreateIndex(index).compile(dialect=dialect)))
     assert "NUMERIC(60, 0)" in str(CreateTable(schema.events).compile(dialect=dialect))

@@ -17,7 +17,7 @@ import pytest
 from kt_ledger import layout, unix_socket
 from kt_supervisor.keeper import proctree, specification
 
-DEADLINE_S = 20.0
+DEADLINE_S = 40.0
 REPOSITORY = Path(__file__).parents[3]
 MAIN = REPOSITORY / "supervisor" / "kt_supervisor" / "keeper" / "__main__.py"
 

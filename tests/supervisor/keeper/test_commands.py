@@ -57,7 +57,7 @@ def test_what_a_command_leaves_behind_ends_with_it_and_holds_nothing_up(run: con
 
     told = ran(run.engine(), "/bin/sh", "-c", "setsid sleep 1000 & echo $!", timeout_s=100)
 
-    assert time.monotonic() - before_s < 10
+    assert time.monotonic() - before_s < 25
     assert (told["code"], told["timed_out"]) == (0, False)
     assert not conftest.alive(int(told["last_lines"][0]))
 

@@ -148,7 +148,7 @@ def test_a_tree_that_forks_all_the_time_is_caught(start: Start, leave: str) -> N
     assert {p.pid for p in still} == {p.pid for p in proctree.descendants(run.process.pid)}
 
 
-@pytest.mark.parametrize("timeout_s", [0, 20])
+@pytest.mark.parametrize("timeout_s", [0, 60])
 def test_a_paused_tree_stops_at_once(start: Start, counters: Path, timeout_s: float) -> None:
     run = start([*conftest.python(COUNTERS), str(counters)])
     counting(run, counters)
@@ -159,7 +159,7 @@ def test_a_paused_tree_stops_at_once(start: Start, counters: Path, timeout_s: fl
     engine.ask(op="stop", timeout_s=timeout_s)
     record = run.ended(engine)
 
-    assert time.monotonic() - before_s < 5
+    assert time.monotonic() - before_s < 25
     assert record["signal"] == (signal.SIGTERM if timeout_s else signal.SIGKILL)
     assert (record["survivors"], engine.ask(op="status")["paused"]) == ([], False)
 

@@ -208,7 +208,7 @@ time.sleep(1000)
 
 
 @pytest.mark.parametrize("paused", [False, True])
-@pytest.mark.parametrize("timeout_s", [0, 20])
+@pytest.mark.parametrize("timeout_s", [0, 60])
 def test_a_stop_after_a_takeover_finds_everybody_whoever_their_parent_is(
     start: Start, doomed: Doomed, timeout_s: float, paused: bool
 ) -> None:
@@ -228,7 +228,7 @@ def test_a_stop_after_a_takeover_finds_everybody_whoever_their_parent_is(
     engine.ask(op="stop", timeout_s=timeout_s)
     record = run.ended(engine)
 
-    assert time.monotonic() - before_s < 8
+    assert time.monotonic() - before_s < 25
     assert (record["survivors"], record["stop_asked"]) == ([], True)
     assert not any(conftest.alive(pid) for pid in escaped)
 

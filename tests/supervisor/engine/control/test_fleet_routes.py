@@ -3,14 +3,10 @@
 import json
 import socket
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-from kt_cli.demo import place
-from kt_cli.demo.provider_process import ProviderProcess
+from tests.provider import Seen
 
 ASKS_THEN_REPORTS = """
 import http.client, json, os, sys, time
@@ -35,22 +31,14 @@ time.sleep(600)
 """
 
 
-@pytest.fixture
-def provider(tmp_path: Path) -> Iterator[ProviderProcess]:
-    with ProviderProcess(place.fixtures(), tmp_path / "provider.ndjson") as provider:
-        yield provider
-
-
-def begun(house: Any, provider: ProviderProcess, calls: int, reports: int) -> None:
+def begun(house: Any, provider: Seen, calls: int, reports: int) -> None:
     house.register("bot", ASKS_THEN_REPORTS, str(calls), str(reports), observe=True)
     house.set("bot", "metering.upstream_base_url", f"{provider.url}/v1")
     house.start("bot")
     house.until(lambda: "done" in [line["text"] for line in house.said("bot")], "it has called and reported")
 
 
-def test_an_exact_call_stays_exact_under_any_number_of_self_reports(
-    house: Any, provider: ProviderProcess
-) -> None:
+def test_an_exact_call_stays_exact_under_any_number_of_self_reports(house: Any, provider: Seen) -> None:
     begun(house, provider, 2, 300)
 
     rows = house.ask("GET", "/v1/agents/bot/exchanges?limit=5")["exchanges"]
@@ -90,9 +78,7 @@ class Follower:
         self._connection.close()
 
 
-def test_a_follower_sees_each_call_begin_and_end_and_goes_on_by_number(
-    house: Any, provider: ProviderProcess
-) -> None:
+def test_a_follower_sees_each_call_begin_and_end_and_goes_on_by_number(house: Any, provider: Seen) -> None:
     begun(house, provider, 3, 0)
     first = Follower(house, "/v1/agents/bot/exchanges?follow=1&limit=2")
     old = [first.next() for _ in range(2)]
@@ -110,7 +96,7 @@ def test_a_follower_sees_each_call_begin_and_end_and_goes_on_by_number(
     again.close()
 
 
-def test_a_follower_of_calls_ends_when_the_agent_is_removed(house: Any, provider: ProviderProcess) -> None:
+def test_a_follower_of_calls_ends_when_the_agent_is_removed(house: Any, provider: Seen) -> None:
     begun(house, provider, 1, 0)
     follower = Follower(house, "/v1/agents/bot/exchanges?follow=1")
     follower.next()

@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from tests.provider import Seen
 
-from kt_cli.demo.provider_process import ProviderProcess
 from kt_manifest.contract.capability import Declaration, Level, Support
 from kt_supervisor.engine.gateway.client import GatewayAway, GatewayClient
 
@@ -25,7 +25,7 @@ def callers() -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-def observed(house: Any, provider: ProviderProcess, level: Level = Level.BEST_EFFORT) -> str:
+def observed(house: Any, provider: Seen, level: Level = Level.BEST_EFFORT) -> str:
     """Start an observed agent; return the address that it was told."""
     declaration = Declaration(pause=Support(linux=level, macos=level))
     house.register("bot", TELLS, observe=True, declaration=declaration)
@@ -64,7 +64,7 @@ def held(house: Any, count: int) -> None:
 
 
 def test_a_paused_agents_calls_wait_and_go_on_after_the_resume(
-    house: Any, provider: ProviderProcess, callers: ThreadPoolExecutor
+    house: Any, provider: Seen, callers: ThreadPoolExecutor
 ) -> None:
     base_url = observed(house, provider)
     house.ask("POST", "/v1/agents/bot/pause", {})
@@ -78,7 +78,7 @@ def test_a_paused_agents_calls_wait_and_go_on_after_the_resume(
     assert (0, 1) == (before, len(provider.calls()))
 
 
-def test_a_call_that_waited_too_long_is_refused_for_good(house: Any, provider: ProviderProcess) -> None:
+def test_a_call_that_waited_too_long_is_refused_for_good(house: Any, provider: Seen) -> None:
     base_url = observed(house, provider)
     house.set("bot", "pause.hold_s", "0.3")
     house.ask("POST", "/v1/agents/bot/pause", {})
@@ -90,7 +90,7 @@ def test_a_call_that_waited_too_long_is_refused_for_good(house: Any, provider: P
 
 
 def test_a_stop_refuses_what_waits_and_a_leftover_never_spends_under_the_next_run(
-    house: Any, provider: ProviderProcess, callers: ThreadPoolExecutor
+    house: Any, provider: Seen, callers: ThreadPoolExecutor
 ) -> None:
     first = observed(house, provider)
     house.ask("POST", "/v1/agents/bot/pause", {})
@@ -110,7 +110,7 @@ def test_a_stop_refuses_what_waits_and_a_leftover_never_spends_under_the_next_ru
 
 
 def test_a_pause_holds_at_the_gateway_that_comes_after_a_killed_one(
-    house: Any, provider: ProviderProcess, callers: ThreadPoolExecutor
+    house: Any, provider: Seen, callers: ThreadPoolExecutor
 ) -> None:
     base_url = observed(house, provider)
     house.ask("POST", "/v1/agents/bot/pause", {})
@@ -123,9 +123,7 @@ def test_a_pause_holds_at_the_gateway_that_comes_after_a_killed_one(
     assert 200 == waiting.result()[0]
 
 
-def test_a_gateway_that_hangs_holds_up_neither_reads_nor_a_stop(
-    house: Any, provider: ProviderProcess
-) -> None:
+def test_a_gateway_that_hangs_holds_up_neither_reads_nor_a_stop(house: Any, provider: Seen) -> None:
     observed(house, provider)
     gateway = int(json.loads(house.files.gateway.record.read_bytes())["pid"])
     os.kill(gateway, signal.SIGSTOP)
@@ -138,12 +136,12 @@ def test_a_gateway_that_hangs_holds_up_neither_reads_nor_a_stop(
         os.kill(gateway, signal.SIGCONT)
 
     assert "stopped" == stopped["state"]
-    assert took_s < 12
+    assert took_s < 15  # as long as a call of a gateway may take
 
 
 @pytest.mark.chaos
 @pytest.mark.long
-def test_a_gateway_that_hangs_is_replaced(house: Any, provider: ProviderProcess) -> None:
+def test_a_gateway_that_hangs_is_replaced(house: Any, provider: Seen) -> None:
     base_url = observed(house, provider)
     gateway = int(json.loads(house.files.gateway.record.read_bytes())["pid"])
 

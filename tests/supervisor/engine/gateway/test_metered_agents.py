@@ -1,16 +1,14 @@
+import http.client
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from typing import Any
 
 import pytest
-
-from kt_cli.demo.provider_process import ProviderProcess
+from tests.provider import Seen, all_answered
 
 KILLS = 20 if "KT_CHAOS" in os.environ else 4
 
@@ -73,7 +71,7 @@ def test_an_observed_agent_without_a_provider_is_refused_by_the_keys_name(house:
     assert "registered" == house.entry("bot")["state"]
 
 
-def test_every_call_of_the_provider_is_in_the_ledger(house: Any, provider: ProviderProcess) -> None:
+def test_every_call_of_the_provider_is_in_the_ledger(house: Any, provider: Seen) -> None:
     observed(house, "bot", "5", provider.url)
     house.start("bot")
     go(house, "bot")
@@ -81,7 +79,7 @@ def test_every_call_of_the_provider_is_in_the_ledger(house: Any, provider: Provi
     house.until(lambda: asked_all(house, "bot"), "all calls are answered")
 
     rows = calls(house, "bot")
-    log = provider.calls()
+    log = all_answered(provider)
     assert 5 == len(rows) == len(log)
     assert {"exact"} == {row["completeness"] for row in rows}
     usage = house.entry("bot")["usage"]
@@ -90,20 +88,47 @@ def test_every_call_of_the_provider_is_in_the_ledger(house: Any, provider: Provi
     assert ("all", 0) == (usage["usage_known"], usage["unmeasured_calls"])
 
 
-def test_a_stopped_agents_listener_refuses_and_keeps_its_port(house: Any, provider: ProviderProcess) -> None:
+def test_a_stopped_agents_listener_refuses_and_keeps_its_port(house: Any, provider: Seen) -> None:
     observed(house, "bot", "1", provider.url)
     port = house.entry("bot")["metering"]["port"]
 
-    with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(f"http://127.0.0.1:{port}/token/v1/models", timeout=10)
-
-    assert refused.value.code in (401, 403)
+    assert 403 == status_at(port)
     house.start("bot")
     assert port == house.entry("bot")["metering"]["port"]
 
 
+def test_the_listener_of_a_stopped_agent_comes_back_with_the_next_gateway_and_still_says_no(
+    house: Any, provider: Seen
+) -> None:
+    observed(house, "bot", "1", provider.url)
+    house.start("bot")
+    house.stop("bot")
+    port = house.entry("bot")["metering"]["port"]
+    assert 403 == status_at(port)
+    first = house.ask("GET", "/v1/engine")["gateway"]
+
+    house.kill(first["pid"])
+    house.until(lambda: status_at(port) == 403, "a refusal at the same port")
+
+    second = house.until(lambda: house.ask("GET", "/v1/engine")["gateway"], "the next gateway is connected")
+    assert first["pid"] != second["pid"]
+    assert port == house.entry("bot")["metering"]["port"]
+
+
+def status_at(port: int) -> int | None:
+    """Call a listener as a process that was left behind would; None where nobody listens or answers."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request("POST", "/a-token-of-before/v1/chat/completions", b"{}")
+        return connection.getresponse().status
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
+
+
 def test_a_killed_gateway_comes_back_with_the_same_port_for_a_running_agent(
-    house: Any, provider: ProviderProcess
+    house: Any, provider: Seen
 ) -> None:
     observed(house, "bot", "40", provider.url)
     house.start("bot")
@@ -128,9 +153,9 @@ def test_a_killed_gateway_comes_back_with_the_same_port_for_a_running_agent(
     assert 40 <= known <= len(provider.calls())
 
 
-def test_engine_and_gateway_killed_together_come_back_without_a_command(
-    house: Any, provider: ProviderProcess
-) -> None:
+@pytest.mark.long
+@pytest.mark.chaos
+def test_engine_and_gateway_killed_together_come_back_without_a_command(house: Any, provider: Seen) -> None:
     observed(house, "bot", "30", provider.url)
     started = house.start("bot")
     go(house, "bot")
@@ -147,7 +172,7 @@ def test_engine_and_gateway_killed_together_come_back_without_a_command(
 
 @pytest.mark.long
 @pytest.mark.chaos
-def test_killed_engines_lose_no_call(house: Any, provider: ProviderProcess) -> None:
+def test_killed_engines_lose_no_call(house: Any, provider: Seen) -> None:
     observed(house, "bot", "200", provider.url)
     house.start("bot")
     go(house, "bot")
@@ -156,13 +181,13 @@ def test_killed_engines_lose_no_call(house: Any, provider: ProviderProcess) -> N
         house.kill_engine()
     house.until(lambda: asked_all(house, "bot"), "all calls are answered")
 
-    log = provider.calls()
+    log = all_answered(provider)
     assert 200 == len(log) == len(calls(house, "bot"))
     usage = house.entry("bot")["usage"]
     assert sum(call.input_tokens or 0 for call in log) == usage["cumulative_input_tokens"]
 
 
-def test_the_agent_gets_a_placeholder_and_never_the_key(house: Any, provider: ProviderProcess) -> None:
+def test_the_agent_gets_a_placeholder_and_never_the_key(house: Any, provider: Seen) -> None:
     observed(house, "bot", "1", provider.url)
     house.set("bot", "metering.upstream_api_key", "secret:PROVIDER_KEY", PROVIDER_KEY="sk-very-secret")
 
@@ -179,9 +204,7 @@ def test_the_agent_gets_a_placeholder_and_never_the_key(house: Any, provider: Pr
     assert [] == holders
 
 
-def test_a_key_that_nobody_remembers_closes_the_listener_and_says_so(
-    house: Any, provider: ProviderProcess
-) -> None:
+def test_a_key_that_nobody_remembers_closes_the_listener_and_says_so(house: Any, provider: Seen) -> None:
     observed(house, "bot", "1", provider.url)
     house.set("bot", "metering.upstream_api_key", "secret:PROVIDER_KEY", PROVIDER_KEY="sk-very-secret")
     house.start("bot", PROVIDER_KEY="sk-very-secret")
@@ -198,9 +221,7 @@ def test_a_key_that_nobody_remembers_closes_the_listener_and_says_so(
     assert any("provider's key" in remark for remark in house.entry("bot")["remarks"])
 
 
-def test_a_key_survives_the_engine_as_long_as_the_gateway_lives(
-    house: Any, provider: ProviderProcess
-) -> None:
+def test_a_key_survives_the_engine_as_long_as_the_gateway_lives(house: Any, provider: Seen) -> None:
     observed(house, "bot", "1", provider.url)
     house.set("bot", "metering.upstream_api_key", "secret:PROVIDER_KEY", PROVIDER_KEY="sk-very-secret")
     house.start("bot", PROVIDER_KEY="sk-very-secret")
@@ -213,16 +234,10 @@ def test_a_key_survives_the_engine_as_long_as_the_gateway_lives(
     assert "status 200" in " ".join(line["text"] for line in house.said("bot"))
 
 
-def test_a_port_that_a_stranger_took_is_replaced_with_a_notice(
-    own_house: Any, provider: ProviderProcess
-) -> None:
-    house = own_house
+def test_a_port_that_a_stranger_took_is_replaced_with_a_notice(house: Any, provider: Seen) -> None:
     observed(house, "bot", "1", provider.url)
     port = house.entry("bot")["metering"]["port"]
-    gateway = house.ask("GET", "/v1/engine")["gateway"]["pid"]
-    house.ask("POST", "/v1/engine/stop", {"all": True})
-    house.until(lambda: house.is_gone(gateway), "the gateway has ended")
-    house.children[0].wait(20)
+    assert 0 == house.stop_everything()
     with socket.socket() as stranger:
         stranger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         stranger.bind(("127.0.0.1", port))
@@ -235,8 +250,9 @@ def test_a_port_that_a_stranger_took_is_replaced_with_a_notice(
     assert port != house.entry("bot")["metering"]["port"]
 
 
+@pytest.mark.long
 def test_a_gateway_that_somebody_else_started_is_adopted_and_no_other_one_is_started(
-    empty_house: Any, provider: ProviderProcess
+    empty_house: Any, provider: Seen
 ) -> None:
     empty_house.root.mkdir(mode=0o700)
     gateway = subprocess.Popen(

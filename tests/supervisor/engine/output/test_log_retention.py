@@ -35,16 +35,16 @@ def on_disk(house: Any, run_id: str) -> int:
     return sizes
 
 
-def test_a_flood_keeps_within_its_cap_loses_no_report_and_every_reader_is_told(own_house: Any) -> None:
-    own_house.register("bot", FLOOD)
-    own_house.set("bot", "logs.cap", "1M")
-    run_id = own_house.start("bot")["run_id"]
-    read = lambda query: list(own_house.link.lines(f"/v1/agents/bot/logs?{query}", timeout_s=40))  # noqa: E731
+def test_a_flood_keeps_within_its_cap_loses_no_report_and_every_reader_is_told(house: Any) -> None:
+    house.register("bot", FLOOD)
+    house.set("bot", "logs.cap", "1M")
+    run_id = house.start("bot")["run_id"]
+    read = lambda query: list(house.link.lines(f"/v1/agents/bot/logs?{query}", timeout_s=40))  # noqa: E731
 
-    own_house.until(lambda: read("tail=1&stream=out")[-1]["text"] == "done", "it has said everything")
+    house.until(lambda: read("tail=1&stream=out")[-1]["text"] == "done", "it has said everything")
     # Two segments of an eighth below the cap nothing more is deleted, and what is read twice is the same.
-    own_house.until(lambda: on_disk(own_house, run_id) <= MEBI * 3 // 4, "it is within its cap, and at rest")
-    everything, usage = read(""), own_house.entry("bot")["usage"]
+    house.until(lambda: on_disk(house, run_id) <= MEBI * 3 // 4, "it is within its cap, and at rest")
+    everything, usage = read(""), house.entry("bot")["usage"]
 
     reported = usage["sources"]["self-reported"]
     assert (400, 1200) == (reported["events"], reported["input_tokens"])
@@ -64,22 +64,19 @@ def test_a_flood_keeps_within_its_cap_loses_no_report_and_every_reader_is_told(o
     assert everything[5:] == read(f"after={everything[4]['position']}")
 
 
-def test_a_flood_never_takes_much_more_than_its_cap_and_goes_on(own_house: Any) -> None:
+def test_a_flood_never_takes_much_more_than_its_cap_and_goes_on(house: Any) -> None:
     code = "import os, time\nfor _ in range(6400): os.write(1, (b'y' * 99 + b'\\n') * 100)\ntime.sleep(600)"
-    own_house.register("bot", code)
-    own_house.set("bot", "logs.cap", "8M")
-    run_id = own_house.start("bot")["run_id"]
+    house.register("bot", code)
+    house.set("bot", "logs.cap", "8M")
+    run_id = house.start("bot")["run_id"]
     most = 0
 
     def all_written() -> bool:
         nonlocal most
-        most = max(most, on_disk(own_house, run_id))
-        return (
-            sum(1 for _ in own_house.files.run(run_id).root.glob("out-*.log"))
-            and last(own_house, run_id) >= 61
-        )
+        most = max(most, on_disk(house, run_id))
+        return sum(1 for _ in house.files.run(run_id).root.glob("out-*.log")) and last(house, run_id) >= 61
 
-    own_house.until(all_written, "64 MB went through a cap of 8")
+    house.until(all_written, "64 MB went through a cap of 8")
 
     assert most <= 10 * MEBI
 
@@ -91,15 +88,15 @@ def last(house: Any, run_id: str) -> int:
 
 @pytest.mark.chaos
 @pytest.mark.long
-def test_a_report_is_counted_whose_engine_died_before_its_segment_went(own_house: Any) -> None:
-    own_house.register("bot", FLOOD)
-    own_house.set("bot", "logs.cap", "1M")
-    own_house.start("bot")
-    own_house.kill_engine()
-    own_house.wait_for_engine()
+def test_a_report_is_counted_whose_engine_died_before_its_segment_went(house: Any) -> None:
+    house.register("bot", FLOOD)
+    house.set("bot", "logs.cap", "1M")
+    house.start("bot")
+    house.kill_engine()
+    house.wait_for_engine()
 
-    own_house.until(
-        lambda: own_house.entry("bot")["usage"]["sources"].get("self-reported", {}).get("events") == 400,
+    house.until(
+        lambda: house.entry("bot")["usage"]["sources"].get("self-reported", {}).get("events") == 400,
         "every report is counted",
     )
 

@@ -210,7 +210,7 @@ def test_a_command_that_takes_too_long_is_ended_with_its_group(tmp_path: Path) -
     found = ran(tmp_path, code, within_s=1.0)
 
     assert found.timed_out and not found.is_good
-    assert time.monotonic() - begun_s < 10
+    assert time.monotonic() - begun_s < 25
     assert is_gone(max(int(word) for word in found.output.split()))
 
 
