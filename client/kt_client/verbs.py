@@ -12,6 +12,7 @@ from typing import Any
 
 from kt_client import ignition, place, upgrading
 from kt_client.errors import USAGE, WrongUse
+from kt_client.variables import Offer
 from kt_client.wire import Request
 from kt_ledger.layout import StateLayout
 
@@ -118,9 +119,8 @@ class Verbs[Document, Lines](ABC):
         return self._ask(_about(name, "GET", f"/exchanges?limit={limit}"))
 
     def start(self, name: str, *, env: Mapping[str, str] | None = None) -> Document:
-        """Start an agent with this environment (None: this process's own); return when it runs."""
-        body = {"env": place.caller() if env is None else dict(env)}
-        return self._ask(_about(name, "POST", "/start", body=body, timeout_s=START_TIMEOUT_S))
+        """Start an agent with what it inherits of this environment (None: this process's own); return when it runs."""
+        return self._offer(_offered(_about(name, "POST", "/start", timeout_s=START_TIMEOUT_S), env))
 
     def stop(self, name: str, *, timeout_s: float = STOP_TIMEOUT_S) -> Document:
         """Stop an agent and everything that it started; after `timeout_s` it is forced."""
@@ -131,9 +131,9 @@ class Verbs[Document, Lines](ABC):
         self, name: str, *, env: Mapping[str, str] | None = None, timeout_s: float = STOP_TIMEOUT_S
     ) -> Document:
         """Stop an agent where it runs, and start it."""
-        body = {"env": place.caller() if env is None else dict(env), "timeout_s": timeout_s}
         patience_s = timeout_s + GRACE_S + START_TIMEOUT_S
-        return self._ask(_about(name, "POST", "/restart", body=body, timeout_s=patience_s))
+        body = {"timeout_s": timeout_s}
+        return self._offer(_offered(_about(name, "POST", "/restart", body=body, timeout_s=patience_s), env))
 
     def pause(self, name: str) -> Document:
         """Freeze an agent, and hold its calls at the gateway."""
@@ -207,18 +207,28 @@ class Verbs[Document, Lines](ABC):
     def config_get(self, name: str, key: str | None = None, *, reveal: bool = False) -> Document:
         """Return the settings in effect, or one; `reveal`: secrets in the clear."""
         query = _query(key=key, reveal="1" if reveal else None)
+        request = _about(name, "GET", f"/config{query}")
         # A reference is looked up in this process's variables first, as at a start.
-        body = {"env": place.caller()} if reveal else None
-        return self._ask(_about(name, "GET", f"/config{query}", body=body))
+        return self._offer(_offered(request, None, inherits=False)) if reveal else self._ask(request)
 
     def config_set(self, name: str, key: str, value: str) -> Document:
         """Set one setting; the value is text, as on a command line."""
-        body = {"key": key, "value": value, "env": place.caller()}
+        body = {"key": key, "value": value}
         return self._ask(_about(name, "PUT", "/config", body=body))
 
     def config_unset(self, name: str, key: str) -> Document:
         """Forget what was set for a key."""
         return self._ask(_about(name, "DELETE", f"/config{_query(key=key)}"))
+
+    # -- secrets -----------------------------------------------------------------------------------------------
+    def secrets_changed(self, *names: str) -> Document:
+        """Tell the engine that these secrets have other values now; `rekeyed` names whose gateway carries one at once.
+
+        Starts nothing: where no engine runs, none has a key to replace.
+        """
+        away = {"schema_version": 1, "rekeyed": [], "notices": []}
+        body = {"names": list(names)}
+        return self._ask(Request(method="POST", target="/v1/secrets/changed", body=body, away=away))
 
     # -- the engine --------------------------------------------------------------------------------------------
     def engine_status(self) -> Document:
@@ -251,6 +261,10 @@ class Verbs[Document, Lines](ABC):
         """Ask, and give the document."""
 
     @abstractmethod
+    def _offer(self, offer: Offer) -> Document:
+        """Ask which variables are wanted, then ask with these, and give the document."""
+
+    @abstractmethod
     def _follow(self, request: Request) -> Lines:
         """Ask, and give the lines of the answer as they come."""
 
@@ -266,6 +280,13 @@ def _about(
         raise WrongUse("got an empty name, wanted an agent's", exit_code=USAGE, code="name_invalid")
     path = f"/v1/agents/{quoted(name)}{target}"
     return Request(method=method, target=path, body=body, timeout_s=timeout_s, about=name)
+
+
+def _offered(order: Request, env: Mapping[str, str] | None, *, inherits: bool = True) -> Offer:
+    assert order.about is not None
+    question = _about(order.about, "GET", "/environment")
+    given = place.caller() if env is None else env
+    return Offer(order=order, question=question, variables=given, inherits=inherits)
 
 
 def _query(**facts: str | None) -> str:

@@ -7,6 +7,7 @@ from kt_ledger.layout import StateLayout
 from kt_supervisor.engine.gateway.journals import Journals
 from kt_supervisor.engine.gateway.listeners import Listeners
 from kt_supervisor.engine.instance.restarting import Restarting
+from kt_supervisor.engine.output.known_secrets import KnownOfAll
 from kt_supervisor.engine.spawn import Spawner
 from kt_supervisor.engine.tasks import Tasks
 from kt_supervisor.engine.writer import Writer
@@ -24,3 +25,4 @@ class Parts:
     listeners: Listeners
     journals: Journals
     restarting: Restarting
+    known: KnownOfAll
