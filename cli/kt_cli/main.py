@@ -49,6 +49,7 @@ TOP_VERBS = {
     "agent": "kt_cli.main:agent",
     "engine": "kt_cli.main:engine",
     "events": "kt_cli.commands.events:events",
+    "secret": "kt_cli.commands.secret:secret",
     "adapter": "kt_cli.commands.adapter:adapter",
     "doctor": "kt_cli.commands.doctor:doctor",
     "demo": "kt_cli.commands.demo:demo",

@@ -18,6 +18,9 @@ LIMIT_BYTES = 64 << 10
 """The longest value that is written: half of what one environment variable can carry (execve(2), MAX_ARG_STRLEN)."""
 
 
+CORRECT = "correct it by hand"
+
+
 class SecretsFileUnusable(Exception):
     """The file of secrets is not one that may be used, or cannot be read or written."""
 
@@ -46,16 +49,13 @@ class SecretInvalid(Exception):
 def read(path: Path) -> Mapping[str, object] | str:
     """Return the document, or why there is none that may be used, as a phrase without anything of its content."""
     try:
-        with toml_text.opened(path) as descriptor:
-            if fault := _fault_in_owner(path, os.fstat(descriptor)):
-                return f"{path.name} is not used: {fault}"
-            return toml_text.parse(toml_text.decode(toml_text.read(descriptor)))
+        return toml_text.parse(_text(path))
     except FileNotFoundError:
         return f"there is no {path.name}"
     except toml_text.NotToml as error:
-        return f"{path.name} is not valid TOML (line {error.line})"  # the reason could quote what is in that line
-    except (OSError, ValueError) as error:
-        return f"{path.name} cannot be read: {getattr(error, 'strerror', None) or error}"
+        return f"{path.name} is not used: got {_malformed(error)}"
+    except SecretsFileUnusable as error:
+        return f"{path.name} is not used: got {error.got}; {error.do}"
 
 
 def entries(path: Path) -> dict[str, str | None]:
@@ -64,22 +64,25 @@ def entries(path: Path) -> dict[str, str | None]:
     Raises:
         SecretsFileUnusable: it may not be used. A file that is not there holds nothing.
     """
-    found = read(path)
-    if isinstance(found, str):
-        if not os.path.lexists(path):
-            return {}
-        raise SecretsFileUnusable(
-            path, found.removeprefix(f"{path.name} is not used: "), do="correct it by hand"
-        )
+    try:
+        found = toml_text.parse(_text(path))
+    except FileNotFoundError:
+        return {}
+    except toml_text.NotToml as error:
+        raise SecretsFileUnusable(path, _malformed(error), do=CORRECT) from None
     return {name: value if isinstance(value, str) and value else None for name, value in found.items()}
 
 
-def check(name: str, value: str) -> None:
-    """Raise SecretInvalid where a name or a value cannot be kept."""
+def check_name(name: str) -> None:
+    """Raise SecretInvalid where this cannot be the name of a secret."""
     if fault := secret_syntax.fault_in_name(name):
         raise SecretInvalid(
-            fault, wanted="a name such as OPENAI_API_KEY", do="what `secret:NAME` refers to is that name"
+            fault, wanted="a name such as OPENAI_API_KEY", do="settings refer to it as secret:NAME"
         )
+
+
+def check_value(name: str, value: str) -> None:
+    """Raise SecretInvalid where this cannot be kept as the value of `name`; the value is not told."""
     by_hand = f'write it into secrets.toml by hand: {words.shown(name)[1:-1]} = """..."""'
     if not value:
         raise SecretInvalid(
@@ -105,7 +108,8 @@ def set(path: Path, name: str, value: str, *, timeout_s: float = replacing.LOCK_
     Raises:
         SecretInvalid, SecretsFileUnusable: nothing has changed.
     """
-    check(name, value)
+    check_name(name)
+    check_value(name, value)
     replaced = False
 
     def edit(document: Any) -> None:
@@ -142,19 +146,22 @@ def _edit(path: Path, edit: Callable[[Any], None], timeout_s: float) -> None:
     import tomlkit  # late: those who read secrets never write one
 
     with _translated(path), replacing.locked(path.parent, timeout_s=timeout_s) as folder:
-        text = _text(path)
+        if path.is_symlink():
+            raise SecretsFileUnusable(
+                path, "a symbolic link", do="edit what it leads to, or put that in its place"
+            )
         try:
-            wanted = dict(toml_text.parse(text))
+            text = _text(path)
+        except FileNotFoundError:
+            text = ""
+        wanted = dict(toml_text.parse(text))
+        try:
             document = tomlkit.parse(text)
             edit(wanted)
             edit(document)
             edited = tomlkit.dumps(document)
             correct = toml_text.parse(edited) == wanted
-        except toml_text.NotToml as error:
-            raise SecretsFileUnusable(
-                path, f"no valid TOML in line {error.line}", do="correct it by hand"
-            ) from None
-        except (tomlkit.exceptions.TOMLKitError, KeyError, TypeError):
+        except (tomlkit.exceptions.TOMLKitError, toml_text.NotToml, KeyError, TypeError):
             correct = False  # what went wrong could quote a value
         if not correct:
             raise SecretsFileUnusable(path, "a layout that cannot be edited in place", do="edit it by hand")
@@ -166,19 +173,20 @@ def _edit(path: Path, edit: Callable[[Any], None], timeout_s: float) -> None:
 
 
 def _text(path: Path) -> str:
-    """Return the file's text; empty where there is none. Called under the lock."""
+    """Return the file's text. Raises FileNotFoundError, NotToml where it is no UTF-8, SecretsFileUnusable."""
     try:
-        status = path.lstat()
+        with toml_text.opened(path) as descriptor:
+            _refuse_strangers(path, os.fstat(descriptor))
+            return toml_text.decode(toml_text.read(descriptor))
     except FileNotFoundError:
-        return ""
-    if stat.S_ISLNK(status.st_mode):
-        raise SecretsFileUnusable(
-            path, "a symbolic link", do="edit the file that it leads to, or put that here"
-        )
-    with toml_text.opened(path) as descriptor:
-        if fault := _fault_in_owner(path, os.fstat(descriptor)):
-            raise SecretsFileUnusable(path, fault, do="look who has read it, and set again what it holds")
-        return toml_text.decode(toml_text.read(descriptor))
+        raise
+    except (OSError, ValueError) as error:
+        got = f"one that cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise SecretsFileUnusable(path, got, do="put a file in its place") from error
+
+
+def _malformed(error: toml_text.NotToml) -> str:
+    return f"text that is not valid TOML (line {error.line})"  # its reason could quote what is in that line
 
 
 @contextmanager
@@ -186,23 +194,23 @@ def _translated(path: Path) -> Iterator[None]:
     try:
         yield
     except toml_text.NotToml as error:
-        raise SecretsFileUnusable(
-            path, f"no valid TOML in line {error.line}", do="correct it by hand"
-        ) from None
+        raise SecretsFileUnusable(path, _malformed(error), do=CORRECT) from None
     except replacing.Locked as error:
-        raise SecretsFileUnusable(path, str(error), do="try again once the other writer is done") from error
+        raise SecretsFileUnusable(
+            path, f"one {error}", do="try again once the other writer is done"
+        ) from error
     except (OSError, ValueError) as error:
         got = getattr(error, "strerror", None) or str(error)
         raise SecretsFileUnusable(path, got, do="check the file, its folder and the free space") from error
 
 
-def _fault_in_owner(path: Path, status: os.stat_result) -> str | None:
+def _refuse_strangers(path: Path, status: os.stat_result) -> None:
     if not hasattr(os, "geteuid"):
-        return None  # Windows: neither owners nor modes of this sort
+        return  # Windows: neither owners nor modes of this sort
+    shown = words.shown_path(path)
     # A symbolic link is followed; what counts is whose file it leads to, and that is the open descriptor's.
     if status.st_uid != os.geteuid():
-        return "it belongs to another user"
+        raise SecretsFileUnusable(path, "one that belongs to another user", do=f"chown $USER {shown}")
     if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        mode = f"{stat.S_IMODE(status.st_mode):04o}"
-        return f"its mode {mode} lets others in (chmod 600 {words.shown_path(path)})"
-    return None
+        got = f"one of mode {stat.S_IMODE(status.st_mode):04o}, which lets others in"
+        raise SecretsFileUnusable(path, got, do=f"look who has read it, then chmod 600 {shown}")

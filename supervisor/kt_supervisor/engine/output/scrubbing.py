@@ -7,6 +7,7 @@ beginning of one, at the end of what is there, waits for the bytes that decide i
 """
 
 import asyncio
+import errno
 import logging
 import os
 import threading
@@ -108,8 +109,10 @@ class Scrubber:
         path = self._segments.files.segment(self._segments.stream, place.segment)
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except FileNotFoundError:
-            return  # deleted meanwhile, and the secret with it
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ELOOP):
+                return  # deleted meanwhile, and the secret with it; a link is no output, and is read by nobody
+            raise
         try:
             os.pwrite(descriptor, _FILLER * count, place.offset)
         finally:

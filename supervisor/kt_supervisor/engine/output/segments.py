@@ -4,6 +4,7 @@ Nothing is kept open between two reads, and nothing is read whole: an index hold
 """
 
 import bisect
+import errno
 import os
 import re
 import struct
@@ -195,9 +196,13 @@ def _within(end: Place, place: Place, count: int) -> int:
 
 def _pread(path: Path, offset: int, limit_bytes: int) -> bytes | None:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
         return None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return None  # a link that somebody put there: what it leads to is no output
+        raise
     try:
         return os.pread(descriptor, limit_bytes, offset)
     finally:

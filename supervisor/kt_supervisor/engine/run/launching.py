@@ -140,14 +140,14 @@ def _inherited(environment: Mapping[str, str], values: Mapping[str, Value]) -> d
 
 
 def keys_left_out(name: str, adapter: Adapter, values: Mapping[str, Value]) -> dict[str, str]:
-    """Return what to say of variables that an agent, whose key nobody else puts in, may miss, if its caller has them."""
+    """Return what to say of variables that an agent whose key nobody else puts in may miss, if its caller has them."""
     if adapter.metering_source != ENGINE_OBSERVED or options.UPSTREAM_API_KEY in values:
         return {}
     reaches = _inherited(dict.fromkeys(_PROVIDER_KEYS, ""), values)
     return {
         variable: f"{variable} of the caller's environment does not reach the agent, as no provider's key does; to "
-        f"give it to the gateway: kt agent config set {name} {options.UPSTREAM_API_KEY} secret:{variable}; to the agent "
-        f'itself: kt agent config set {name} {options.ENV_INHERIT} "{inheritance.DEFAULTS} {variable}"'
+        f"give it to the gateway: kt agent config set {name} {options.UPSTREAM_API_KEY} secret:{variable}; to the "
+        f'agent itself: kt agent config set {name} {options.ENV_INHERIT} "{inheritance.DEFAULTS} {variable}"'
         for variable in _PROVIDER_KEYS
         if variable not in reaches and options.PASS_THROUGH + variable not in values
     }
