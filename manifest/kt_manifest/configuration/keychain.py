@@ -9,12 +9,16 @@ import importlib.util
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 TIMEOUT_S = 5.0
+REST_S = 30.0
+"""How long nobody waits again for a keyring that has just not answered: of many agents, one start waits."""
 INSTALL = "pip install 'ktmeter[keyring]'"
+_rests_until: dict[tuple[str, ...], float] = {}
 _WORKER = (sys.executable, "-P", "-m", "kt_manifest.configuration.keychain_worker")
 
 
@@ -47,6 +51,8 @@ def is_installed() -> bool:
 def find(names: Sequence[str], *, timeout_s: float = TIMEOUT_S, worker: Sequence[str] = _WORKER) -> Answer:
     """Return what the keyring holds under these names; raises nothing, and takes at most about `timeout_s`."""
     asked = frozenset(names)
+    if time.monotonic() < _rests_until.get(tuple(worker), 0.0):
+        return Answer(asked, trouble="the keyring is not asked again for now: it has just not answered")
     if not is_installed():
         return Answer(asked, trouble=f"no keyring is looked at ({INSTALL} adds it)")
     try:
@@ -86,6 +92,7 @@ def _ask(request: dict[str, Any], *, timeout_s: float, worker: Sequence[str]) ->
             start_new_session=True,  # it asks nobody at a terminal that it could find
         )
     except subprocess.TimeoutExpired:
+        _rests_until[tuple(worker)] = time.monotonic() + REST_S
         raise KeychainUnavailable(f"no answer within {timeout_s:g} s") from None
     except OSError as error:
         raise KeychainUnavailable(error.strerror or type(error).__name__) from error

@@ -46,7 +46,7 @@ def mask(value: Value) -> Value:
     return MASK if is_reference(value) else _replaced(value, lambda _: MASK, escapes=False)
 
 
-def expand(value: Value, lookup: Callable[[str], str]) -> Value:
+def expand[Kind: (str, Value)](value: Kind, lookup: Callable[[str], str]) -> Kind:
     """Return the value with each reference replaced by what `lookup` says of its name; an escape becomes itself.
 
     What was put in is not looked at again: a secret that looks like a reference is none.

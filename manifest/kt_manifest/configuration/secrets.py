@@ -115,21 +115,21 @@ class Vault:
         return _usable(self._keychain.found.get(name, ""), "the entry in the keyring") or absent
 
 
-def resolve(value: str, *, environment: Mapping[str, str], secrets_file: Path, keyring: bool = True) -> str:
+def resolve[Kind: (str, Value)](
+    value: Kind, *, environment: Mapping[str, str], secrets_file: Path, keyring: bool = True
+) -> Kind:
     """Return the clear text of a value: its references resolved (`Vault` has the arguments).
 
     Raises:
         SecretUnresolved: no place has one of them.
     """
-    if not refers(value):
-        return str(secret_syntax.expand(value, _nothing))
     vault = Vault(
         environment=environment,
         secrets_file=secrets_file,
         also=secret_syntax.names_in(value),
         keyring=keyring,
     )
-    return str(secret_syntax.expand(value, vault.find))
+    return secret_syntax.expand(value, vault.find)
 
 
 def resolve_all(
@@ -178,7 +178,3 @@ def _usable(text: str, where: str) -> _Found | str | None:
         return None
     fault = words.fault_in_value(text)
     return f"{where} holds {fault}" if fault else _Found(text)
-
-
-def _nothing(name: str) -> str:
-    raise AssertionError(f"no reference to look up: {len(name)} characters")

@@ -133,6 +133,15 @@ def exposure(adapter: Adapter, key: str) -> str | None:
     return _exposure(key, flags[0]) if flags and key not in ENGINE_KEYS else None
 
 
+def token_exposures(adapter: Adapter) -> tuple[str, ...]:
+    """Return the warnings for what the engine delivers with the token of a Run in it, on a command line."""
+    return tuple(
+        _exposure(rule.key, rule.target.flag)
+        for rule in adapter.mapping
+        if rule.key in _CARRY_A_TOKEN and isinstance(rule.target, FlagTarget)
+    )
+
+
 def _exposure(key: str, flag: str) -> str:
     return f"{key} carries a secret and is delivered as {flag}: other users can see it in the process list"
 

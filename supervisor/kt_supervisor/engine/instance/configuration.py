@@ -88,7 +88,7 @@ def _flag_warnings(adapter: Adapter, key: str, value: Any) -> list[str]:
     flags = [
         rule.target for rule in adapter.mapping if rule.key == key and isinstance(rule.target, FlagTarget)
     ]
-    if not secrets.is_reference(value):
+    if not secrets.refers(value):
         return []
     return [
         f"{key} is a secret and delivered as {flag.flag}: other users of this machine can see it in the process list"
@@ -102,12 +102,11 @@ def _shown(
     value = settings.shown(entry.key, entry.value)
     if reveal_with is not None:
         value = entry.value
-        if isinstance(value, str) and secrets.is_reference(value):
-            try:
-                value = secrets.resolve(value, environment=reveal_with, secrets_file=files.secrets)
-            except secrets.SecretUnresolved as error:
-                value = secrets.MASK
-                notices.append(str(error))
+        try:
+            value = secrets.resolve(value, environment=reveal_with, secrets_file=files.secrets)
+        except secrets.SecretUnresolved as error:
+            value = settings.shown(entry.key, entry.value)
+            notices.append(str(error))
     return {"key": entry.key, "value": value, "source": entry.source, "unvalidated": entry.unvalidated}
 
 
