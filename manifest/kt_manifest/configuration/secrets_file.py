@@ -160,12 +160,13 @@ def _edit(path: Path, edit: Callable[[Any], None], timeout_s: float) -> None:
             edit(wanted)
             edit(document)
             edited = tomlkit.dumps(document)
-            correct = toml_text.parse(edited) == wanted
+            fits = len(edited.encode()) <= toml_text.LIMIT_BYTES
+            correct = not fits or toml_text.parse(edited) == wanted
         except (tomlkit.exceptions.TOMLKitError, toml_text.NotToml, KeyError, TypeError):
             correct = False  # what went wrong could quote a value
         if not correct:
             raise SecretsFileUnusable(path, "a layout that cannot be edited in place", do="edit it by hand")
-        if len(edited.encode()) > toml_text.LIMIT_BYTES:
+        if not fits:
             got = f"no room: it would be more than {toml_text.LIMIT_BYTES >> 10} KiB"
             raise SecretsFileUnusable(path, got, do="remove what is no longer used: `kt secret list`")
         if edited != text:

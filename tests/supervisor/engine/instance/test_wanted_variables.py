@@ -1,0 +1,53 @@
+from pathlib import Path
+
+import pytest
+
+from kt_ledger.layout import StateLayout
+from kt_ledger.records import InstanceRow
+from kt_manifest.configuration import config_file
+from kt_manifest.contract import kinds
+from kt_supervisor.engine.instance import wanted_variables
+
+
+@pytest.fixture
+def row(state: StateLayout) -> InstanceRow:
+    state.home("bot").mkdir(parents=True)
+    adapter = kinds.command(("true",), interactive=False, observe=True).to_json()
+    return InstanceRow(id="i", name="bot", kind="command", adapter=adapter, created_at_ns=1)
+
+
+def put(state: StateLayout, key: str, value: str) -> None:
+    config_file.set(Path(state.home("bot")) / "config.toml", key, value)
+
+
+def test_the_names_that_settings_refer_to_are_wanted_and_no_value_is_told(
+    state: StateLayout, row: InstanceRow
+) -> None:
+    put(state, "agent.A", "x ${secret:ONE} ${secret:TWO}")
+    put(state, "metering.upstream_api_key", "secret:THREE")
+
+    told = wanted_variables.describe(state, row, given={"agent.B": "secret:FOUR"})
+
+    assert ["FOUR", "ONE", "THREE", "TWO"] == told["secrets"]
+    assert "PATH" in told["inherit"]["names"]
+    assert "LC_" in told["inherit"]["beginnings"]
+    assert {} == told["remarks"]
+
+
+def test_a_list_of_ones_own_takes_the_place_of_the_default(state: StateLayout, row: InstanceRow) -> None:
+    put(state, "env.inherit", "ONLY_* THIS")
+
+    told = wanted_variables.describe(state, row, given={})
+
+    assert (["THIS"], ["ONLY_"]) == (told["inherit"]["names"], told["inherit"]["beginnings"])
+
+
+def test_what_is_said_of_a_key_that_stays_outside_is_told_with_it(
+    state: StateLayout, row: InstanceRow
+) -> None:
+    told = wanted_variables.describe(state, row, given={})
+    inherited = wanted_variables.describe(state, row, given={"env.inherit": "@default OPENAI_API_KEY"})
+
+    assert "secret:OPENAI_API_KEY" in told["remarks"]["OPENAI_API_KEY"]
+    assert "OPENAI_API_KEY" not in inherited["remarks"]
+    assert "ANTHROPIC_API_KEY" in inherited["remarks"]
