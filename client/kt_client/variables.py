@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kt_client import place
 from kt_client.errors import KtError
 from kt_client.wire import Request
 
@@ -45,6 +46,22 @@ class Offer:
 
     def _carrying(self, variables: dict[str, str]) -> Request:
         return replace(self.order, body={**(self.order.body or {}), "env": variables})
+
+
+def offered(order: Request, env: Mapping[str, str] | None, *, inherits: bool = True) -> Offer:
+    """Return an order about an agent that is to be asked with what is wanted of `env` (None: of this process's own)."""
+    question = Request(method="GET", target=f"{_agent(order.target)}/environment", about=order.about)
+    return Offer(
+        order=order,
+        question=question,
+        variables=place.caller() if env is None else env,
+        inherits=inherits,
+    )
+
+
+def _agent(target: str) -> str:
+    """Return the path of the agent that a request is about: `/v1/agents/NAME`."""
+    return "/".join(target.partition("?")[0].split("/")[:4])
 
 
 def chosen(variables: Mapping[str, str], told: Mapping[str, Any], *, inherits: bool) -> dict[str, str]:

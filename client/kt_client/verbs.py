@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kt_client import ignition, place, upgrading
+from kt_client import ignition, place, upgrading, variables
 from kt_client.errors import USAGE, WrongUse
 from kt_client.variables import Offer
 from kt_client.wire import Request
@@ -120,7 +120,7 @@ class Verbs[Document, Lines](ABC):
 
     def start(self, name: str, *, env: Mapping[str, str] | None = None) -> Document:
         """Start an agent with what it inherits of this environment (None: this process's own); return when it runs."""
-        return self._offer(_offered(_about(name, "POST", "/start", timeout_s=START_TIMEOUT_S), env))
+        return self._offer(variables.offered(_about(name, "POST", "/start", timeout_s=START_TIMEOUT_S), env))
 
     def stop(self, name: str, *, timeout_s: float = STOP_TIMEOUT_S) -> Document:
         """Stop an agent and everything that it started; after `timeout_s` it is forced."""
@@ -133,7 +133,9 @@ class Verbs[Document, Lines](ABC):
         """Stop an agent where it runs, and start it."""
         patience_s = timeout_s + GRACE_S + START_TIMEOUT_S
         body = {"timeout_s": timeout_s}
-        return self._offer(_offered(_about(name, "POST", "/restart", body=body, timeout_s=patience_s), env))
+        return self._offer(
+            variables.offered(_about(name, "POST", "/restart", body=body, timeout_s=patience_s), env)
+        )
 
     def pause(self, name: str) -> Document:
         """Freeze an agent, and hold its calls at the gateway."""
@@ -209,7 +211,7 @@ class Verbs[Document, Lines](ABC):
         query = _query(key=key, reveal="1" if reveal else None)
         request = _about(name, "GET", f"/config{query}")
         # A reference is looked up in this process's variables first, as at a start.
-        return self._offer(_offered(request, None, inherits=False)) if reveal else self._ask(request)
+        return self._offer(variables.offered(request, None, inherits=False)) if reveal else self._ask(request)
 
     def config_set(self, name: str, key: str, value: str) -> Document:
         """Set one setting; the value is text, as on a command line."""
@@ -280,13 +282,6 @@ def _about(
         raise WrongUse("got an empty name, wanted an agent's", exit_code=USAGE, code="name_invalid")
     path = f"/v1/agents/{quoted(name)}{target}"
     return Request(method=method, target=path, body=body, timeout_s=timeout_s, about=name)
-
-
-def _offered(order: Request, env: Mapping[str, str] | None, *, inherits: bool = True) -> Offer:
-    assert order.about is not None
-    question = _about(order.about, "GET", "/environment")
-    given = place.caller() if env is None else env
-    return Offer(order=order, question=question, variables=given, inherits=inherits)
 
 
 def _query(**facts: str | None) -> str:

@@ -279,8 +279,7 @@ class Supervision:
     ) -> InstanceRow:
         """Take the table's step, and keep it with its cause; return the instance as it is then."""
         following = lifecycle.step(self.name, state=row.state, event=event)
-        if self.current is not None:
-            cause = self.current.known.clean_facts(cause)
+        cause = self.current.known.clean_facts(cause) if self.current else cause
         transition = TransitionRow(
             instance_id=self.id,
             prior_state=row.state,

@@ -23,7 +23,7 @@ from kt_supervisor.engine.tasks import Tasks
 logger = logging.getLogger(__name__)
 
 PIECE_BYTES = 128 << 10
-"""Small enough to stay in a processor's cache between the reading and the looking; 466 MB a second, five secrets."""
+"""Small enough to stay in a processor's cache between the reading and the looking."""
 REST_S = 0.1
 """Between two looks that nobody waits for: readers look by themselves, and an agent may print all the time."""
 _FILLER = b"*"
