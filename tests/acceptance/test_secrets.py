@@ -321,3 +321,16 @@ def test_a_revealed_setting_needs_the_secrets_it_refers_to_and_no_other_variable
     assert "a canary-wanted b" == revealed["entries"][0]["value"]
     assert PLAIN.encode() not in relay.heard
     assert b'"PATH"' not in relay.heard
+
+
+def test_a_token_on_a_command_line_is_told_at_the_registration(place: House) -> None:
+    manifest = place.root / "flag.toml"
+    manifest.write_text(
+        'contract_version = "1.0.0"\n[adapter]\nkind = "flagged"\n[lifecycle.start]\nexec = "true"\n'
+        '[capabilities.interaction]\nlinux = "guaranteed"\nmacos = "guaranteed"\n'
+        '[metering]\nsource = "engine-observed"\n[config."metering.base_url"]\nflag = "--url"\n'
+    )
+
+    told = Client(place.root).register("flagged", manifest=manifest)
+
+    assert any("metering.base_url" in notice and "process list" in notice for notice in told["notices"])

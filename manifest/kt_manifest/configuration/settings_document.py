@@ -82,17 +82,17 @@ them, stands for the first of:
 
 `kt secret set NAME` reads the value from standard input, or asks for it on a terminal; it never takes an argument. One
 newline at the end of what is piped is not part of the value. `--keyring` keeps it there. A value of several lines (a
-PEM key) is written into the file by hand. `kt secret rm NAME` forgets it; `kt secret list` says where each is found and who
-refers to it. All three work without an engine.
+PEM key) is written into the file by hand. `kt secret rm NAME` forgets it; `kt secret list` says where each is found and
+who refers to it. All three work without an engine.
 
 A secret that is found nowhere refuses the start, and parks a restart that nobody asked for, with its name. It is shown
 as `secret:****`, also inside of a text: `Bearer secret:****`. The clear text reaches the place that the adapter maps
-the key to, and nothing else; a flag is visible to other users of the machine, and that is said. `metering.upstream_api_key`
-reaches the gateway alone: the agent gets a placeholder, and no variable that holds the key.
+the key to, and nothing else; a flag is visible to other users of the machine, and that is said.
+`metering.upstream_api_key` reaches the gateway alone: the agent gets a placeholder, and no variable that holds the key.
 
 A changed secret takes effect at the next start; `metering.upstream_api_key` at once, for agents that run: `kt secret
-set` has the gateway carry the new key from the next call on. What an agent prints is kept without the secrets of its Run
-([security.md](security.md)).
+set` has the gateway carry the new key from the next call on. What an agent prints is kept without the secrets of its
+Run ([security.md](security.md)).
 
 ## Layers
 

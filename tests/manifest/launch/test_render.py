@@ -293,3 +293,17 @@ def test_whoever_sets_a_secret_can_be_warned_before_any_start() -> None:
     assert [
         render.exposure(adapter, key) for key in ("acp.command", "acp.args", "metering.upstream_api_key")
     ] == [None] * 3
+
+
+def test_an_address_with_a_token_on_a_command_line_is_told_before_anything_is_started() -> None:
+    adapter = _adapter(
+        Rule("metering.base_url", FlagTarget("--url")),
+        Rule("metering.origin", EnvTarget("ORIGIN")),
+        Rule("metering.upstream_api_key", FlagTarget("--key")),
+        Rule("model", FlagTarget("--model")),
+    )
+
+    told = render.token_exposures(adapter)
+
+    assert ["metering.base_url", "metering.upstream_api_key"] == [line.split()[0] for line in told]
+    assert all("other users can see it in the process list" in line for line in told)
