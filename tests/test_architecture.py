@@ -35,6 +35,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     "sqlalchemy": ("ledger/kt_ledger/store/",),
     "alembic": ("ledger/kt_ledger/store/",),
     "genai_prices": ("ledger/kt_ledger/",),
+    "keyring": ("manifest/kt_manifest/configuration/keychain_worker.py",),
     "tomlkit": ("manifest/kt_manifest/",),
     "ruamel": ("manifest/kt_manifest/launch/native/yaml_file.py",),
     "re2": ("manifest/kt_manifest/line_pattern.py",),

@@ -50,6 +50,7 @@ TOP_VERBS = {
     "config": "kt_cli.commands.fleet_config:config",
     "engine": "kt_cli.main:engine",
     "events": "kt_cli.commands.events:events",
+    "secret": "kt_cli.commands.secret:secret",
     "adapter": "kt_cli.commands.adapter:adapter",
     "doctor": "kt_cli.commands.doctor:doctor",
     "demo": "kt_cli.commands.demo:demo",

@@ -6,9 +6,10 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-from kt_client import asking, errors, ignition, peer
+from kt_client import asking, errors, ignition, peer, variables
 from kt_client.errors import EngineAway, KtError
 from kt_client.link import CONNECT_TIMEOUT_S, PORTION_BYTES
+from kt_client.variables import Offer
 from kt_client.verbs import Verbs
 from kt_client.wire import Conversation, Request
 from kt_ledger import unix_socket
@@ -49,6 +50,15 @@ class AsyncClient(Verbs[Awaitable[dict[str, Any]], AsyncIterator[dict[str, Any]]
         await asyncio.to_thread(ignition.ensure, self.files)
         async for line in self._stream(request):
             yield line
+
+    async def _offer(self, offer: Offer) -> dict[str, Any]:
+        try:
+            told = await self.perform(offer.question)
+        except KtError as error:
+            if not variables.is_older(error):
+                raise
+            return await self._ask(offer.with_all())
+        return variables.told_of(await self._ask(offer.with_chosen(told)), offer.remarks(told))
 
     def _ask(self, request: Request) -> Awaitable[dict[str, Any]]:
         return self.perform(request)

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kt_client import asking, ignition
+from kt_client import asking, ignition, variables
 from kt_client.errors import EngineAway, KtError
 from kt_client.link import Link
+from kt_client.variables import Offer
 from kt_client.verbs import Verbs
 from kt_client.wire import Request
 
@@ -39,6 +40,15 @@ class Client(Verbs[dict[str, Any], Iterator[dict[str, Any]]]):
                 raise EngineAway(f"no engine answers at {link.path}", code="engine_away")
             self._ignite()
         yield from link.stream(request, reader=reader)
+
+    def _offer(self, offer: Offer) -> dict[str, Any]:
+        try:
+            told = self.perform(offer.question)
+        except KtError as error:
+            if not variables.is_older(error):
+                raise
+            return self._ask(offer.with_all())
+        return variables.told_of(self._ask(offer.with_chosen(told)), offer.remarks(told))
 
     def _ask(self, request: Request) -> dict[str, Any]:
         answer: dict[str, Any] = self.perform(request)

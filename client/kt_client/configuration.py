@@ -3,8 +3,9 @@
 from abc import ABC, abstractmethod
 from typing import Any
 
-from kt_client import place
+from kt_client import variables
 from kt_client.targets import about, query
+from kt_client.variables import Offer
 from kt_client.wire import Request
 from kt_ledger.layout import StateLayout
 
@@ -20,15 +21,15 @@ class ConfigurationVerbs[Document](ABC):
     def config_get(self, name: str | None, key: str | None = None, *, reveal: bool = False) -> Document:
         """Return the settings in effect, or one; `reveal`: secrets in the clear."""
         asked = query(key=key, reveal="1" if reveal else None)
-        # A reference is looked up in this process's variables first, as at a start.
-        body = {"env": place.caller()} if reveal else None
         nothing = name is None and key is None and not self.files.fleet_config.exists()
-        return self._ask(_settings(name, "GET", asked, body=body, unused=UNUSED if nothing else None))
+        request = _settings(name, "GET", asked, unused=UNUSED if nothing else None)
+        # A reference is looked up in this process's variables first, as at a start.
+        return self._offer(variables.offered(request, None, inherits=False)) if reveal else self._ask(request)
 
     def config_set(self, name: str | None, key: str, value: str) -> Document:
         """Set one setting; the value is text, as on a command line."""
-        body = {"key": key, "value": value, "env": place.caller()}
-        return self._ask(_settings(name, "PUT", body=body))
+        order = _settings(name, "PUT", body={"key": key, "value": value})
+        return self._offer(variables.offered(order, None, inherits=False, settings={key: value}))
 
     def config_unset(self, name: str | None, key: str) -> Document:
         """Forget what was set for a key."""
@@ -40,12 +41,15 @@ class ConfigurationVerbs[Document](ABC):
 
     def config_replace(self, name: str | None, text: str, *, was: str) -> Document:
         """Put an edited text in the place of the one that `config_text` gave, if nobody else changed it meanwhile."""
-        body = {"text": text, "was": was, "env": place.caller()}
-        return self._ask(_settings(name, "PUT", "/file", body=body))
+        return self._ask(_settings(name, "PUT", "/file", body={"text": text, "was": was}))
 
     def config_diff(self, name: str) -> Document:
         """Return what the next start would do otherwise than the one that the agent was last started with."""
         return self._ask(_settings(name, "GET", "/diff"))
+
+    @abstractmethod
+    def _offer(self, offer: Offer) -> Document:
+        """Ask which variables are wanted, then ask with these."""
 
     @abstractmethod
     def _ask(self, request: Request) -> Document:

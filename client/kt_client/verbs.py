@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kt_client import ignition, place, upgrading
+from kt_client import ignition, place, upgrading, variables
 from kt_client.configuration import ConfigurationVerbs
 from kt_client.targets import about, quoted
+from kt_client.variables import Offer
 from kt_client.wire import Request
 from kt_ledger.layout import StateLayout
 
@@ -125,18 +126,17 @@ class Verbs[Document, Lines](ConfigurationVerbs[Document], ABC):
         env: Mapping[str, str] | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> Document:
-        """Start an agent with this environment (None: this process's own); return when it runs.
+        """Start an agent with what it inherits of this environment (None: this process's own); return when it runs.
 
         `settings` hold from this start until the next one, restarts included, and win over what is set otherwise.
         """
-        body: dict[str, Any] = {"env": place.caller() if env is None else dict(env)}
-        body |= {"settings": dict(settings)} if settings else {}
-        return self._ask(about(name, "POST", "/start", body=body, timeout_s=START_TIMEOUT_S))
+        body = {"settings": dict(settings)} if settings else {}
+        order = about(name, "POST", "/start", body=body, timeout_s=START_TIMEOUT_S)
+        return self._offer(variables.offered(order, env, settings=settings))
 
     def render(self, name: str, *, env: Mapping[str, str] | None = None, reveal: bool = False) -> Document:
         """Return what a start with this environment would run; nothing is started. `reveal`: secrets in the clear."""
-        body = {"env": place.caller() if env is None else dict(env), "reveal": reveal}
-        return self._ask(about(name, "POST", "/render", body=body))
+        return self._offer(variables.offered(about(name, "POST", "/render", body={"reveal": reveal}), env))
 
     def stop(self, name: str, *, timeout_s: float = STOP_TIMEOUT_S) -> Document:
         """Stop an agent and everything that it started; after `timeout_s` it is forced."""
@@ -147,9 +147,9 @@ class Verbs[Document, Lines](ConfigurationVerbs[Document], ABC):
         self, name: str, *, env: Mapping[str, str] | None = None, timeout_s: float = STOP_TIMEOUT_S
     ) -> Document:
         """Stop an agent where it runs, and start it."""
-        body = {"env": place.caller() if env is None else dict(env), "timeout_s": timeout_s}
         patience_s = timeout_s + GRACE_S + START_TIMEOUT_S
-        return self._ask(about(name, "POST", "/restart", body=body, timeout_s=patience_s))
+        order = about(name, "POST", "/restart", body={"timeout_s": timeout_s}, timeout_s=patience_s)
+        return self._offer(variables.offered(order, env))
 
     def pause(self, name: str) -> Document:
         """Freeze an agent, and hold its calls at the gateway."""
@@ -219,6 +219,16 @@ class Verbs[Document, Lines](ConfigurationVerbs[Document], ABC):
         """Detach it; its folder stays."""
         return self._ask(about(name, "DELETE", "/memory"))
 
+    # -- secrets -----------------------------------------------------------------------------------------------
+    def secrets_changed(self, *names: str) -> Document:
+        """Tell the engine that these secrets have other values now; `rekeyed` names whose gateway carries one at once.
+
+        Starts nothing: where no engine runs, none has a key to replace.
+        """
+        away = {"schema_version": 1, "rekeyed": [], "notices": []}
+        body = {"names": list(names)}
+        return self._ask(Request(method="POST", target="/v1/secrets/changed", body=body, away=away))
+
     # -- the engine --------------------------------------------------------------------------------------------
     def engine_status(self) -> Document:
         """Return what the engine says of itself; `running` is False where there is none. Starts nothing."""
@@ -248,6 +258,10 @@ class Verbs[Document, Lines](ConfigurationVerbs[Document], ABC):
     @abstractmethod
     def _ask(self, request: Request) -> Document:
         """Ask, and give the document."""
+
+    @abstractmethod
+    def _offer(self, offer: Offer) -> Document:
+        """Ask which variables are wanted, then ask with these, and give the document."""
 
     @abstractmethod
     def _follow(self, request: Request) -> Lines:

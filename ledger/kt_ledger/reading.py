@@ -46,8 +46,17 @@ class LogReader(Protocol):
         """Return what the end of the whole log means."""
 
 
+Bound = Callable[[int, int], tuple[int, int]]
+"""Given a segment and an offset, up to where may be read now: beyond it, wherever anything is beyond it."""
+
+
 def read_log(
-    reader: LogReader, path_of: Callable[[int], Path], *, clock: Clock, closed: bool = False
+    reader: LogReader,
+    path_of: Callable[[int], Path],
+    *,
+    clock: Clock,
+    closed: bool = False,
+    bound: Bound | None = None,
 ) -> Iterator[Folded]:
     """Yield all that the log's files hold behind the reader's place, one transaction's worth at a time.
 
@@ -56,6 +65,7 @@ def read_log(
         path_of: the file of a segment, by number.
         clock: for the time that events are stamped with.
         closed: nobody writes this log any more (ask before calling); then its end is read as an end.
+        bound: asked before each look, where not all that is there may be read yet.
 
     Raises:
         OSError: a segment exists and cannot be read.
@@ -63,8 +73,13 @@ def read_log(
     window_bytes = PIECE_BYTES
     while True:
         at = reader.wanted
-        over = path_of(at.segment + 1).exists()
+        most = bound(at.segment, at.offset + window_bytes) if bound is not None else None
+        over = path_of(at.segment + 1).exists() and (most is None or most[0] > at.segment)
         data, size = _read(path_of(at.segment), at.offset, window_bytes)
+        if size is not None and most is not None and most[0] <= at.segment:
+            # Never below the place: what was read of it before was fit to be read then.
+            size = max(at.offset, min(size, most[1] if most[0] == at.segment else 0))
+            data = data[: size - at.offset]
         now_ns = clock.wall_ns()
         if size is None and over:
             yield reader.missing(at_ns=now_ns)

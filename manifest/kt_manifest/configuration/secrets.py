@@ -1,20 +1,26 @@
-"""Values that live elsewhere: `secret:NAME` stands for the caller's variable NAME, or its entry in `secrets.toml`.
+"""Values that live elsewhere: each reference (`secret_syntax`) stands for what the first of three places holds.
 
-A clear value is returned and never kept, logged, shown or named in an error. Resolved at each start, so a rotated
-secret needs nothing but a restart.
+They are the variables of whoever asks for a start, the file `secrets.toml`, and the keyring of the operating system. A
+clear value is returned and never kept, logged, shown or named in an error. Resolved at each start, so a rotated secret
+needs nothing but a restart.
 """
 
-import os
-import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from kt_manifest import toml_text, words
+from kt_manifest import words
+from kt_manifest.configuration import keychain, secret_syntax
+from kt_manifest.configuration import secrets_file as file_of_secrets
 from kt_manifest.configuration.value_types import Value
 
-PREFIX = "secret:"
-MASK = "secret:****"
+PREFIX = secret_syntax.PREFIX
+MASK = secret_syntax.MASK
+is_reference = secret_syntax.is_reference
+refers = secret_syntax.refers
+names = secret_syntax.names
+mask = secret_syntax.mask
 
 
 class SecretUnresolved(Exception):
@@ -26,54 +32,104 @@ class SecretUnresolved(Exception):
         self.name = name
         self.tried = tried
         self.got = "; ".join(tried)
-        self.wanted = f"a value for {PREFIX}{words.shown(name)[1:-1]}"
-        self.do = 'set the variable for this command, or put NAME = "..." into secrets.toml with mode 0600'
+        shown = words.shown(name)[1:-1]
+        self.wanted = f"a value for {PREFIX}{shown}"
+        self.do = f"keep it with `kt secret set {shown}`, or set the variable for this command"
         super().__init__(f"unresolved secret: wanted {self.wanted}, got {self.got}; {self.do}")
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """Settings in clear text, and which of their keys were references; the values do not show in a repr."""
+    """Settings in clear text, which of their keys were references, and what these stood for; no value in a repr."""
 
     values: dict[str, Value] = field(repr=False)
     secret_keys: frozenset[str]
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-def is_reference(value: object) -> bool:
-    """Tell whether a value is `secret:NAME` as a whole, with a name."""
-    return isinstance(value, str) and value.startswith(PREFIX) and len(value) > len(PREFIX)
-
-
-def names(values: Iterable[Value]) -> frozenset[str]:
-    """Return the names that references among these values refer to."""
-    return frozenset(str(value).removeprefix(PREFIX) for value in values if is_reference(value))
-
-
-def mask(value: Value) -> Value:
-    """Return what may be shown of a value: a reference without its name, anything else as it is."""
-    return MASK if is_reference(value) else value
-
-
-def resolve(value: str, *, environment: Mapping[str, str], secrets_file: Path) -> str:
-    """Return the clear text of a reference, or the value itself when it is none.
+class Vault:
+    """The three places, as they are at this moment; each is looked at once, and only when a name needs it.
 
     Args:
-        environment: the variables of whoever asked for the start; an empty one counts as unset.
-        secrets_file: looked at second. Refused when group or others have any permission, or when it belongs to
-            another user. Entries that are not text, or empty, count as absent.
+        environment: the variables of whoever asks for the start; an empty one counts as unset.
+        secrets_file: refused when group or others have any permission, or when it belongs to another user. Entries
+            that are not text, or empty, count as absent.
+        also: further names that are going to be asked for, so that the keyring is asked for all of them at once.
+        keyring: whether it is asked at all: that takes a process, and may take seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        environment: Mapping[str, str],
+        secrets_file: Path,
+        also: Iterable[str] = (),
+        keyring: bool = True,
+    ) -> None:
+        self._environment = environment
+        self._path = secrets_file
+        self._also = frozenset(also)
+        self._keyring = keyring
+        self._file: Mapping[str, object] | str | None = None
+        self._keychain: keychain.Answer | None = None
+        self.found: dict[str, str] = {}
+
+    def find(self, name: str) -> str:
+        """Return the clear text of a secret. Raises SecretUnresolved where no place has it."""
+        if name in self.found:
+            return self.found[name]
+        tried: list[str] = []
+        for source in (self._from_environment, self._from_file, self._from_keychain):
+            answer = source(name)
+            if isinstance(answer, _Found):
+                self.found[name] = answer.text
+                return answer.text
+            tried.append(answer)
+        raise SecretUnresolved(name, tuple(tried))
+
+    def _from_environment(self, name: str) -> "_Found | str":
+        where = "the caller's environment variable"
+        return _usable(self._environment.get(name, ""), where) or f"{where} is unset or empty"
+
+    def _from_file(self, name: str) -> "_Found | str":
+        if self._file is None:
+            self._file = file_of_secrets.read(self._path)
+        if isinstance(self._file, str):
+            return self._file
+        absent = f"{self._path.name} has no text for it"
+        value = self._file.get(name)
+        if not isinstance(value, str) or not value:
+            return absent
+        return _usable(value, f"the entry in {self._path.name}") or absent
+
+    def _from_keychain(self, name: str) -> "_Found | str":
+        if not self._keyring:
+            return "the keyring is not looked at here"
+        if self._keychain is None or name not in self._keychain.asked:
+            missing = {one for one in self._also if not isinstance(self._from_environment(one), _Found)}
+            missing = {one for one in missing if not isinstance(self._from_file(one), _Found)}
+            self._keychain = keychain.find(sorted(missing | {name}))
+        if self._keychain.trouble is not None:
+            return self._keychain.trouble
+        absent = "the keyring has no entry for it"
+        return _usable(self._keychain.found.get(name, ""), "the entry in the keyring") or absent
+
+
+def resolve[Kind: (str, Value)](
+    value: Kind, *, environment: Mapping[str, str], secrets_file: Path, keyring: bool = True
+) -> Kind:
+    """Return the clear text of a value: its references resolved (`Vault` has the arguments).
 
     Raises:
-        SecretUnresolved: neither has it.
+        SecretUnresolved: no place has one of them.
     """
-    if not is_reference(value):
-        return value
-    name = value.removeprefix(PREFIX)
-    tried: list[str] = []
-    for source in (_from_environment(name, environment), _from_file(name, secrets_file)):
-        if isinstance(source, _Found):
-            return source.text
-        tried.append(source)
-    raise SecretUnresolved(name, tuple(tried))
+    vault = Vault(
+        environment=environment,
+        secrets_file=secrets_file,
+        also=secret_syntax.names_in(value),
+        keyring=keyring,
+    )
+    return secret_syntax.expand(value, vault.find)
 
 
 def resolve_all(
@@ -84,13 +140,32 @@ def resolve_all(
     Raises:
         SecretUnresolved: the first that is found nowhere.
     """
-    values = {
-        key: resolve(value, environment=environment, secrets_file=secrets_file)
-        if isinstance(value, str)
-        else value
-        for key, value in settings.items()
-    }
-    return Resolved(values, frozenset(key for key, value in settings.items() if is_reference(value)))
+    vault = Vault(environment=environment, secrets_file=secrets_file, also=names(settings.values()))
+    values = {key: secret_syntax.expand(value, vault.find) for key, value in settings.items()}
+    keys = frozenset(key for key, value in settings.items() if refers(value))
+    return Resolved(values, keys, dict(vault.found))
+
+
+def find_all(wanted: Iterable[str], *, environment: Mapping[str, str], secrets_file: Path) -> dict[str, str]:
+    """Return those of these secrets that are found somewhere, by name; nobody is told of the others."""
+    names = sorted(set(wanted))
+    vault = Vault(environment=environment, secrets_file=secrets_file, also=names)
+    for name in names:
+        try:
+            vault.find(name)
+        except SecretUnresolved:
+            continue
+    return dict(vault.found)
+
+
+def mask_address(url: Value) -> Value:
+    """Return what may be shown of a listener's address, whose first path segment is the token of its Run."""
+    if not isinstance(url, str):
+        return url
+    parts = urlsplit(url)
+    _, slash, rest = parts.path.partition("/")
+    _, more, rest = rest.partition("/")
+    return f"{parts.scheme}://{parts.netloc}{slash}{'****' if slash else ''}{more}{rest}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,45 +173,8 @@ class _Found:
     text: str = field(repr=False)
 
 
-def _from_environment(name: str, environment: Mapping[str, str]) -> _Found | str:
-    value = environment.get(name, "")
-    return (
-        _usable(value, "the caller's environment variable")
-        or "the caller's environment variable is unset or empty"
-    )
-
-
-def _from_file(name: str, path: Path) -> _Found | str:
-    try:
-        with toml_text.opened(path) as descriptor:
-            if fault := _fault_in_owner(os.fstat(descriptor)):
-                return f"{path.name} is not used: {fault}"
-            document = toml_text.parse(toml_text.decode(toml_text.read(descriptor)))
-    except FileNotFoundError:
-        return f"there is no {path.name}"
-    except toml_text.NotToml as error:
-        return f"{path.name} is not valid TOML (line {error.line})"  # the reason could quote what is in that line
-    except (OSError, ValueError) as error:
-        return f"{path.name} cannot be read: {getattr(error, 'strerror', None) or error}"
-    value = document.get(name)
-    if not isinstance(value, str) or not value:
-        return f"{path.name} has no text for it"
-    return _usable(value, f"the entry in {path.name}") or f"{path.name} has no text for it"
-
-
 def _usable(text: str, where: str) -> _Found | str | None:
     if not text:
         return None
     fault = words.fault_in_value(text)
     return f"{where} holds {fault}" if fault else _Found(text)
-
-
-def _fault_in_owner(status: os.stat_result) -> str | None:
-    if not hasattr(os, "geteuid"):
-        return None  # Windows: neither owners nor modes of this sort
-    # A symbolic link is followed; what counts is whose file it leads to, and that is the open descriptor's.
-    if status.st_uid != os.geteuid():
-        return "it belongs to another user"
-    if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        return f"its mode {stat.S_IMODE(status.st_mode):04o} lets others in (chmod 600)"
-    return None

@@ -17,7 +17,7 @@ from kt_manifest.configuration.options import (
     Effect,
     Option,
 )
-from kt_manifest.configuration.value_types import Unfit, Value
+from kt_manifest.configuration.value_types import ARGUMENTS, Unfit, Value
 
 OPTIONS = options.OPTIONS
 LONGEST_BYTES = 128 * 1024 - 1
@@ -119,7 +119,9 @@ def check_stored(key: str, value: Value) -> Value:
 
 
 def shown(key: str, value: Value) -> Value:
-    """Return what may be shown of a setting: references and keys are masked."""
+    """Return what may be shown of a setting: references, keys and tokens are masked."""
+    if key in (BASE_URL, ORIGIN):
+        return secrets.mask_address(value)
     return secrets.MASK if key in SENSITIVE else secrets.mask(value)
 
 
@@ -137,8 +139,10 @@ def check_resolved(resolved: secrets.Resolved) -> dict[str, Value]:
     values = dict(resolved.values)
     for key in resolved.secret_keys & set(BY_KEY):
         option = BY_KEY[key]
+        value = values[key]
         try:
-            values[key] = option.type.parse(str(values[key]))
+            if isinstance(value, str):
+                values[key] = option.type.parse(value)
         except Unfit:
             raise InvalidValue(
                 key, got="something else behind its secret", wanted=option.type.wanted
@@ -159,9 +163,12 @@ def _check_pass_through(key: str, text: str) -> Value:
 
 def _check_text(option: Option, text: str) -> Value:
     _refuse_unusable(option.key, text)
-    if secrets.is_reference(text):
+    if secrets.refers(text):
         if option.type.takes_reference:
             return text
+        if option.type is ARGUMENTS and not secrets.is_reference(text):
+            # Taken apart before it is resolved: a secret with a space in it stays one argument.
+            return option.type.parse(text)
         raise InvalidValue(option.key, got="a secret reference", wanted=option.type.wanted)
     try:
         return option.type.parse(text)
@@ -182,7 +189,7 @@ def _refuse_unusable(key: str, text: str) -> None:
     if len(text) > LONGEST_BYTES or len(text.encode()) > LONGEST_BYTES:
         wanted = f"at most {LONGEST_BYTES} bytes, which is what one argument or variable can carry"
         raise InvalidValue(key, got=f"a value of {len(text.encode())} bytes", wanted=wanted)
-    if text == secrets.MASK:
+    if secrets.MASK in text:
         raise InvalidValue(
             key, got="the mask that is shown instead of a secret", wanted="secret:NAME or a value"
         )

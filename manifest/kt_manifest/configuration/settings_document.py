@@ -66,11 +66,34 @@ restart it is found in `secrets.toml`, or the agent is parked as `failed`, and s
 
 ## Secrets
 
-The value `secret:NAME`, as a whole, stands for the variable `NAME` of whoever types `kt agent start`, or else for the
-entry `NAME = "..."` in `secrets.toml` in the state directory. That file must have mode 0600 and be yours. A secret that
-is found nowhere refuses the start. It is shown as `secret:****`. The clear text reaches the place that the adapter
-maps the key to, and nothing else; a flag is visible to other users of the machine, and `config set` says so.
+A value `secret:NAME` as a whole, or `${{secret:NAME}}` anywhere inside of a text or of an item of a list, any number of
+them, stands for the first of:
+
+1. the variable `NAME` of whoever types `kt agent start`, where it is not empty;
+2. the entry `NAME = "..."` in `secrets.toml` in the state directory, which must have mode 0600 and be yours;
+3. the entry `NAME` of the service `ktmeter` in the keyring of the operating system, where the extra is installed
+   (`pip install 'ktmeter[keyring]'`); a keyring that does not answer within 5 s is left, and rests for 30 s.
+
+`$${{secret:` stands for the characters `${{secret:`. What was put in is not looked at again. In the arguments of
+`acp.args` a secret with spaces stays one argument.
+
+    pass show openai | kt secret set OPENAI_API_KEY
+    kt agent config set bot agent.HEADER 'Bearer ${{secret:GATEWAY_KEY}}'
+    kt secret list
+
+`kt secret set NAME` reads the value from standard input, or asks for it on a terminal; it never takes an argument. One
+newline at the end of what is piped is not part of the value. `--keyring` keeps it there. A value of several lines (a
+PEM key) is written into the file by hand. `kt secret rm NAME` forgets it; `kt secret list` says where each is found and
+who refers to it. All three work without an engine.
+
+A secret that is found nowhere refuses the start, and parks a restart that nobody asked for, with its name. It is shown
+as `secret:****`, also inside of a text: `Bearer secret:****`. The clear text reaches the place that the adapter maps
+the key to, and nothing else; a flag is visible to other users of the machine, and that is said.
 `metering.upstream_api_key` reaches the gateway alone: the agent gets a placeholder, and no variable that holds the key.
+
+A changed secret takes effect at the next start; `metering.upstream_api_key` at once, for agents that run: `kt secret
+set` has the gateway carry the new key from the next call on. What an agent prints is kept without the secrets of its
+Run ([security.md](security.md)).
 
 ## Layers
 

@@ -5,6 +5,7 @@ by `*`; the engine's own variables never come in, since they would speak for ano
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from kt_manifest import words
 
@@ -41,6 +42,37 @@ _KEY_NAMES = frozenset(
 _OURS = "KT_"
 
 
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A list of patterns, taken apart: names, and beginnings of names; no provider's key comes in by a beginning."""
+
+    names: frozenset[str]
+    beginnings: tuple[str, ...]
+
+    def lets_in(self, name: str) -> bool:
+        """Tell whether a variable of this name is inherited."""
+        if name.startswith(_OURS):
+            return False
+        return name in self.names or (name.startswith(self.beginnings) and not is_provider_key(name))
+
+    def to_json(self) -> dict[str, list[str]]:
+        """Return it as a caller is told, who has this rule from nowhere else."""
+        return {
+            "names": sorted(self.names),
+            "beginnings": list(self.beginnings),
+            "never_by_beginning": sorted(_KEY_NAMES),
+            "never_by_beginning_with_ending": list(_KEY_ENDINGS),
+            "never_with_beginning": [_OURS],
+        }
+
+
+def rule(patterns: Iterable[str] | None = None) -> Rule:
+    """Return what a list of patterns means (`inherited` has the argument)."""
+    wanted = DEFAULT if patterns is None else tuple(_expanded(patterns))
+    names = frozenset(pattern for pattern in wanted if not pattern.endswith("*"))
+    return Rule(names, tuple(pattern[:-1] for pattern in wanted if pattern.endswith("*")))
+
+
 def inherited(environment: Mapping[str, str], patterns: Iterable[str] | None = None) -> dict[str, str]:
     """Return the variables that an agent inherits.
 
@@ -49,15 +81,8 @@ def inherited(environment: Mapping[str, str], patterns: Iterable[str] | None = N
         patterns: names, or beginnings that end in `*`; `@default` stands for `DEFAULT`. None is `DEFAULT`, an empty
             list inherits nothing.
     """
-    wanted = DEFAULT if patterns is None else tuple(_expanded(patterns))
-    names = frozenset(pattern for pattern in wanted if not pattern.endswith("*"))
-    beginnings = tuple(pattern[:-1] for pattern in wanted if pattern.endswith("*"))
-    return {
-        name: value
-        for name, value in environment.items()
-        if not name.startswith(_OURS)
-        and (name in names or (name.startswith(beginnings) and not is_provider_key(name)))
-    }
+    letting = rule(patterns)
+    return {name: value for name, value in environment.items() if letting.lets_in(name)}
 
 
 def is_provider_key(name: str) -> bool:

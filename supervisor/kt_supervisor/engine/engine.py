@@ -34,6 +34,7 @@ from kt_supervisor.engine.control.log_routes import LogRoutes
 from kt_supervisor.engine.control.machine_routes import MachineRoutes
 from kt_supervisor.engine.control.memory_routes import MemoryRoutes
 from kt_supervisor.engine.control.render_routes import RenderRoutes
+from kt_supervisor.engine.control.secret_routes import SecretRoutes
 from kt_supervisor.engine.control.server import Control, Group
 from kt_supervisor.engine.gateway.journals import Journals
 from kt_supervisor.engine.gateway.link import GatewayLink
@@ -42,6 +43,7 @@ from kt_supervisor.engine.instance.current_settings import CurrentSettings
 from kt_supervisor.engine.instance.fleet import Fleet
 from kt_supervisor.engine.instance.restarting import Guard, Restarting
 from kt_supervisor.engine.instance.settings_watch import SettingsWatch
+from kt_supervisor.engine.output.known_secrets import KnownOfAll
 from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.problems import Refused
 from kt_supervisor.engine.spawn import Spawner
@@ -91,13 +93,15 @@ class Engine:
             spawner=spawner,
             listeners=listeners,
             journals=journals,
+            known=KnownOfAll(),
             restarting=Restarting(clock=clock, tasks=tasks, chance=random.Random(), guard=Guard()),
         )
+        self._parts.known.guard_log(logging.getLogger())
         self._fleet = Fleet(self._parts)
         self._hooks = Hooks(self._parts)
         self._watch = SettingsWatch(self._parts)
         gate = Gate(files, self._fleet, self._parts)
-        self._control = Control(self._groups(), uid=os.geteuid(), judge=gate)
+        self._control = Control(self._groups(), uid=os.geteuid(), judge=gate, clean=self._parts.known.clean)
         self._handing_over = False
         self._started_at_ns = clock.wall_ns()
         self._tried = asyncio.Event()
@@ -207,6 +211,7 @@ class Engine:
             MemoryRoutes(self, fleet, parts),
             RenderRoutes(self, fleet, parts),
             MachineRoutes(self, fleet, parts),
+            SecretRoutes(self, fleet, parts),
         )
 
     def _how_we_came(self) -> str:

@@ -8,6 +8,7 @@ from kt_supervisor.engine.gateway.journals import Journals
 from kt_supervisor.engine.gateway.listeners import Listeners
 from kt_supervisor.engine.instance.current_settings import CurrentSettings
 from kt_supervisor.engine.instance.restarting import Restarting
+from kt_supervisor.engine.output.known_secrets import KnownOfAll
 from kt_supervisor.engine.spawn import Spawner
 from kt_supervisor.engine.tasks import Tasks
 from kt_supervisor.engine.writer import Writer
@@ -26,3 +27,4 @@ class Parts:
     listeners: Listeners
     journals: Journals
     restarting: Restarting
+    known: KnownOfAll

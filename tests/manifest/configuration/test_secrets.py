@@ -54,7 +54,7 @@ def test_an_entry_that_is_no_text_is_absent(file: Path, name: str) -> None:
         secrets.resolve(f"secret:{name}", environment={}, secrets_file=file)
 
     assert (1, name) == (caught.value.exit_code, caught.value.name)
-    assert len(caught.value.tried) == 2
+    assert len(caught.value.tried) == 3
     assert all(
         part in str(caught.value) for part in (*caught.value.tried, caught.value.wanted, caught.value.do)
     )

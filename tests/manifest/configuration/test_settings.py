@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from kt_manifest.configuration import settings
+from kt_manifest.configuration import secrets, settings
 
 ROOT = Path(__file__).parents[3]
 DOCUMENTED = {
@@ -190,3 +190,56 @@ def test_a_value_of_a_megabyte_is_refused_with_what_can_be_carried() -> None:
     assert "got a value of 1000000 bytes, wanted at most 131071 bytes" in str(refused.value)
     assert len(str(refused.value)) < 300
     assert "x" * 131_071 == settings.check("agent.A", "x" * 131_071)
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "stored", "shown"),
+    [
+        ("agent.HEADER", "Bearer ${secret:A}", "Bearer ${secret:A}", "Bearer secret:****"),
+        (
+            "metering.upstream_base_url",
+            "https://${secret:HOST}/v1",
+            "https://${secret:HOST}/v1",
+            "https://secret:****/v1",
+        ),
+        ("acp.args", "-k ${secret:A}", ["-k", "${secret:A}"], ["-k", "secret:****"]),
+        ("metering.upstream_api_key", "pre-${secret:A}", "pre-${secret:A}", "secret:****"),
+    ],
+)
+def test_a_reference_may_stand_inside_of_a_value(key: str, text: str, stored: object, shown: object) -> None:
+    assert stored == settings.check(key, text) == settings.check_stored(key, settings.check(key, text))
+    assert shown == settings.shown(key, settings.check(key, text))
+
+
+@pytest.mark.parametrize("key", ["restart.limit", "logs.cap", "env.inherit", "metering.listener_auth"])
+def test_a_reference_inside_of_what_takes_none_is_refused(key: str) -> None:
+    with pytest.raises(settings.InvalidValue, match="a secret reference"):
+        settings.check(key, "${secret:A}")
+
+
+def test_a_mask_that_was_typed_back_is_refused_inside_of_a_value_too() -> None:
+    with pytest.raises(settings.InvalidValue, match="the mask that is shown"):
+        settings.check("agent.HEADER", "Bearer secret:****")
+
+
+def test_a_secret_in_an_argument_stays_one_argument(tmp_path: Path) -> None:
+    resolved = secrets.resolve_all(
+        {"acp.args": ["-k", "${secret:A}"], "model": "m"},
+        environment={"A": "two words"},
+        secrets_file=tmp_path / "secrets.toml",
+    )
+
+    assert {"acp.args": ["-k", "two words"], "model": "m"} == settings.check_resolved(resolved)
+    assert {"acp.args"} == resolved.secret_keys
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://127.0.0.1:4711/t0ken/v1", "http://127.0.0.1:4711/****/v1"),
+        ("http://127.0.0.1:4711/t0ken", "http://127.0.0.1:4711/****"),
+        ("http://127.0.0.1:4711", "http://127.0.0.1:4711"),
+    ],
+)
+def test_an_address_with_the_token_of_a_run_is_shown_without_it(url: str, shown: str) -> None:
+    assert shown == settings.shown("metering.base_url", url) == settings.shown("metering.origin", url)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from aiohttp import web
@@ -42,10 +43,14 @@ class Judge(Protocol):
 class Control:
     """Serves routes on a Unix socket, for our own uid only."""
 
-    def __init__(self, groups: Sequence[Group], *, uid: int, judge: Judge) -> None:
+    def __init__(
+        self, groups: Sequence[Group], *, uid: int, judge: Judge, clean: Callable[[str], str] = str
+    ) -> None:
+        """Serve these routes; `clean` takes what must not be shown out of the sentence of a refusal."""
         self._groups = groups
         self._uid = uid
         self._judge = judge
+        self._clean = clean
         self._runner: web.AppRunner | None = None
         self._under_way = 0
         self._orders = 0
@@ -115,7 +120,7 @@ class Control:
                 logger.exception("%s %s failed", request.method, request.path)
                 said = f"the engine failed at {request.method} {request.path}: {type(error).__name__}; see engine.log"
                 problem = problems.Problem(500, "internal", 1, said)
-            return _answer(problem)
+            return _answer(replace(problem, message=self._clean(problem.message)))
         finally:
             self._under_way -= 0 if STREAMS in request else 1
             self._orders -= request.method != "GET"

@@ -109,6 +109,18 @@ class Listeners:
         closed = replace(wish.listener, grants=(), borrow_from=None, upstream_api_key=None, hold_s=None)
         await self._tell(closed)
 
+    async def rekey(self, instance_id: str, run: RunRow, key: str) -> bool:
+        """Have the calls of a live Run carry another key from now on; False where the gateway is told later.
+
+        A listener that was closed since nobody knew its key is open again.
+        """
+        wish = self._wishes.get(instance_id)
+        if wish is None:
+            return False
+        self._kept_by_the_gateway.discard(instance_id)
+        grants = (Grant(run_id=run.id, token=run.token),)
+        return await self._tell(replace(wish.listener, grants=grants, upstream_api_key=key))
+
     async def hold(self, instance_id: str, hold_s: float) -> None:
         """Have new calls wait, each at most `hold_s`; a gateway that is away is told when it comes."""
         await self._change(instance_id, hold_s=hold_s)
@@ -122,15 +134,17 @@ class Listeners:
         if wish is not None:
             await self._tell(replace(wish.listener, hold_s=hold_s))
 
-    async def _tell(self, wanted: Listener) -> None:
-        """Want a listener that is there to be as this, and tell the gateway now, or else later."""
+    async def _tell(self, wanted: Listener) -> bool:
+        """Want a listener that is there to be as this, and tell the gateway now, or else later; True for now."""
         self._wishes[wanted.instance_id] = Wish(wanted)
         if client := self.link.here:
             try:
                 await client.put(wanted, timeout_s=AT_ONCE_S)
+                return True
             except (GatewayAway, ListenerRefused, PortTaken) as error:
                 logger.warning("the listener of %s is changed later: %s", wanted.name, error)
                 self._tell_later(wanted.instance_id)
+        return False
 
     def _tell_later(self, instance_id: str) -> None:
         self._tasks.start(f"listener of {instance_id}", self._tell_again(instance_id))

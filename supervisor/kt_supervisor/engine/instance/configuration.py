@@ -104,7 +104,7 @@ def injected(parts: Parts, instance: Instance) -> list[Injected]:
     found = []
     if isinstance(url, str) and port is not None:
         # The address behind a reference is nobody's to tell, nor is its path.
-        path = url if not secrets.is_reference(url) else ""
+        path = url if not secrets.refers(url) else ""
         token = current.run.token
         found = [
             Injected(
@@ -189,13 +189,11 @@ def _value(
 ) -> Value:
     if reveal_with is None:
         return settings.shown(key, value)
-    if not isinstance(value, str) or not secrets.is_reference(value):
-        return value
     try:
         return secrets.resolve(value, environment=reveal_with, secrets_file=files.secrets)
     except secrets.SecretUnresolved as error:
         notices.append(str(error))
-        return secrets.MASK
+        return settings.shown(key, value)
 
 
 def _injected(one: Injected, *, reveal: bool) -> dict[str, Any]:

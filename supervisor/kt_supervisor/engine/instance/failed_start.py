@@ -1,9 +1,10 @@
 """A start that came to nothing, as it is told: why, the exit code where there is one, and the agent's last lines."""
 
 from kt_ledger.exit_codes import FAILED
-from kt_ledger.layout import RunLayout
 from kt_supervisor.engine.instance.readiness import NotReady
 from kt_supervisor.engine.output import run_logs
+from kt_supervisor.engine.output.known_secrets import KnownSecrets
+from kt_supervisor.engine.output.run_logs import KnownRun
 from kt_supervisor.engine.run.ending import Exit
 
 
@@ -18,9 +19,14 @@ class LaunchFailed(Exception):
         super().__init__(message)
 
 
-def explain(name: str, files: RunLayout, error: Exception, ended: Exit) -> LaunchFailed:
-    """Return a failed start as it is told: why, the exit code, the last lines."""
-    said = run_logs.last_lines(files)
+def explain(name: str, run: KnownRun, error: Exception, ended: Exit, *, known: KnownSecrets) -> LaunchFailed:
+    """Return a failed start as it is told: why, the exit code, the last lines; without the secrets that are known."""
+    told = _explain(name, run, error, ended)
+    return LaunchFailed(known.clean(str(told)), detail=known.clean(told.detail))
+
+
+def _explain(name: str, run: KnownRun, error: Exception, ended: Exit) -> LaunchFailed:
+    said = run_logs.last_lines(run)
     shown = "; its last lines:\n  " + "\n  ".join(said) if said else ""
     if ended.spawn_error:
         return LaunchFailed(f"{name} did not start: {ended.spawn_error}{shown}", detail=ended.spawn_error)

@@ -15,6 +15,7 @@ from kt_manifest.configuration import options, settings
 from kt_manifest.contract import capability, names
 from kt_manifest.contract.snapshot import Adapter
 from kt_manifest.launch import render
+from kt_supervisor.engine.gateway.metering import Upstream
 from kt_supervisor.engine.instance import apart, restart_policy
 from kt_supervisor.engine.instance.instance import Instance
 from kt_supervisor.engine.instance.lifecycle import InvalidTransition
@@ -28,6 +29,7 @@ logger = logging.getLogger(__name__)
 
 STOP_ALL_TIMEOUT_S = 30.0
 MOST_REMOVED = 1000
+REKEY_WAIT_S = 5.0
 
 
 class Fleet:
@@ -122,8 +124,7 @@ class Fleet:
 
     async def _remember(self, row: InstanceRow) -> None:
         try:
-            entries = await asyncio.to_thread(self._parts.settings.for_start, row, {})
-            provider = await asyncio.to_thread(launching.provider, self._parts.files, entries, environment={})
+            provider = await asyncio.to_thread(self._provider, row)
         except Exception as error:
             logger.warning("%s has no listener: %s", row.name, error)
             return
@@ -206,7 +207,7 @@ class Fleet:
         known = replace(known, settings=found.values)
         url = found.values.get(options.UPSTREAM_BASE_URL)
         try:
-            provider = launching.provider(self._parts.files, found.entries, environment={})
+            provider = launching.provider(self._parts.files, found.entries, environment={}, keyring=False)
         except Exception:
             return known  # its alarm tells what is wrong with them; reading usage does not depend on it
         shown = None if url is None else str(settings.shown(options.UPSTREAM_BASE_URL, url))
@@ -214,6 +215,29 @@ class Fleet:
             self._parts.listeners.is_closed(known.row.id) if provider and provider.key_missing else False
         )
         return replace(known, upstream=shown, key_missing=key_lost)
+
+    def _provider(self, row: InstanceRow) -> Upstream | None:
+        """Return the provider of an instance; no keyring is asked, since nothing is going to call now."""
+        entries = self._parts.settings.for_start(row, {})
+        return launching.provider(self._parts.files, entries, environment={}, keyring=False)
+
+    async def secrets_changed(self, names: frozenset[str]) -> dict[str, Any]:
+        """Have every live listener whose key is one of these secrets carry what it is now; tell whose that is.
+
+        An instance that is just being started or stopped is waited for, though not for long.
+        """
+        found = {
+            instance.name: self._parts.tasks.start(f"the key of {instance.name}", instance.rekey(names))
+            for instance in self._instances.values()
+            if not instance.removed
+        }
+        if found:
+            await asyncio.wait(found.values(), timeout=REKEY_WAIT_S)
+        done = {name: task.result() for name, task in found.items() if task.done() and not task.cancelled()}
+        notices = [notice for told in done.values() if told for notice in told]
+        late = sorted(found.keys() - done)
+        notices += [f"{name} gets its key once what is under way with it has ended" for name in late]
+        return {"rekeyed": sorted(name for name, told in done.items() if told == []), "notices": notices}
 
     def runs_under_way(self) -> list[RunLayout]:
         """Return the Runs of which something may live; without the ledger, those that nobody saw end."""

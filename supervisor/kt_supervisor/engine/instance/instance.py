@@ -16,7 +16,7 @@ from kt_manifest.contract.snapshot import Adapter
 from kt_manifest.launch import render
 from kt_manifest.launch.operation import Command
 from kt_supervisor.engine.gateway.client import GatewayAway, ListenerRefused
-from kt_supervisor.engine.instance import lifecycle, removal
+from kt_supervisor.engine.instance import lifecycle, rekeying, removal
 from kt_supervisor.engine.instance.failed_start import LaunchFailed
 from kt_supervisor.engine.instance.lifecycle import Event
 from kt_supervisor.engine.instance.pausing import Pausing
@@ -199,6 +199,11 @@ class Instance:
                 return (await self._parts.listeners.serve(row, provider))[1]
             except (GatewayAway, ListenerRefused) as error:
                 return [f"{self.name} has no listener yet: {error}"]
+
+    async def rekey(self, names: frozenset[str]) -> list[str] | None:
+        """Give a live listener whose key is one of these secrets its present value (`rekeying`)."""
+        async with self.lock:
+            return await rekeying.rekey(self._parts, await self._life.row(), self.current, names)
 
     async def _go_on_starting(self) -> None:
         async with self.lock:

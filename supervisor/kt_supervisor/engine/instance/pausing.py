@@ -126,7 +126,7 @@ class Pausing:
             ran = await current.run_command(command, timeout_s=COMMAND_TIMEOUT_S)
         except (KeeperGone, launching.CommandUnusable) as error:
             return [f"{template.exec} did not run: {error}"]
-        return [] if ran.succeeded else [f"{template.exec} {ran.describe()}"]
+        return [] if ran.succeeded else [current.known.clean(f"{template.exec} {ran.describe()}")]
 
     def _level(self, row: InstanceRow) -> Level:
         declared = Adapter.from_json(row.adapter).declaration

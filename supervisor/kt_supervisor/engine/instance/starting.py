@@ -24,6 +24,7 @@ from kt_supervisor.engine.instance.readiness import Interrupted, Interruption
 from kt_supervisor.engine.instance.restart_policy import History
 from kt_supervisor.engine.instance.supervision import Supervision
 from kt_supervisor.engine.output import run_logs
+from kt_supervisor.engine.output.run_logs import KnownRun
 from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.run import launching, replacing, run_records
 from kt_supervisor.engine.run.current_run import CurrentRun
@@ -115,6 +116,8 @@ class Starting:
     ) -> list[str]:
         port: int | None = None
         notices: list[str] = []
+        current.known.add(plan.unshown)
+        current.recalled = True
         if plan.upstream:
             port, notices = await self._parts.listeners.serve(row, plan.upstream, run=current.run)
             await self._parts.listeners.probe(port, current.run.token)
@@ -172,7 +175,8 @@ class Starting:
         if isinstance(error, ExecutableMissing | NotExecutable):
             # As where a keeper finds that out: trying again comes to the same.
             ended = replace(ended, spawn_error=str(error))
-        told = failed_start.explain(row.name, current.files, error, ended)
+        run = KnownRun(0, current.files, current.scrubbing)
+        told = failed_start.explain(row.name, run, error, ended, known=current.known)
         cause = {"kind": "launch-error", "detail": told.detail}
         try:
             await self._life.settle(row, Event.LAUNCH_FAILED, cause, ended)

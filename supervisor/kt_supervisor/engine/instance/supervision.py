@@ -103,6 +103,7 @@ class Supervision:
                 return
             self.current = CurrentRun(self._parts, row, run)
         current = self.current
+        await current.recall_secrets()
         evidence = await asyncio.to_thread(adoption.gather, current.files, current.run)
         verdict = adoption.judge(evidence)
         if verdict is Verdict.LOST and evidence.record is None and not current.is_old(LATE_KEEPER_S):
@@ -177,6 +178,7 @@ class Supervision:
 
         def on_output() -> None:
             current.tail.poke()
+            current.scrubbing.poke()
             self.news.set()
             self._retention.poke()
 
@@ -184,7 +186,7 @@ class Supervision:
         current.link.on_disk = self.disk.changed
         self.disk.low = bool(current.link.facts.get("disk_low"))
         current.input.open()
-        current.tail.poke()
+        on_output()
         self._retention.begin()
         self._parts.tasks.start(f"watch {self.name}", self.watch(current))
 
@@ -245,6 +247,7 @@ class Supervision:
         assert self.current is not None
         current = self.current
         await self._parts.listeners.withdraw(self.id)
+        await asyncio.to_thread(current.scrubbing.close)
         await current.tail.fold(closed=True)
         over = replace(
             current.run,
@@ -277,6 +280,7 @@ class Supervision:
     ) -> InstanceRow:
         """Take the table's step, and keep it with its cause; return the instance as it is then."""
         following = lifecycle.step(self.name, state=row.state, event=event)
+        cause = self.current.known.clean_facts(cause) if self.current else cause
         transition = TransitionRow(
             instance_id=self.id,
             prior_state=row.state,

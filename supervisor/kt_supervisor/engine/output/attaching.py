@@ -113,9 +113,8 @@ class Attachment:
 
     def _begin(self, parts: Parts, tail: int) -> None:
         runs = run_logs.numbered(parts.files, self._instance.id)
-        run = next((run for run in runs if run.id == self._current.run.id), None) or KnownRun(
-            1, self._current.files
-        )
+        number = next((run.number for run in runs if run.id == self._current.run.id), 1)
+        run = KnownRun(number, self._current.files, self._current.scrubbing)
         log = Log(runs=[run], transitions=(), final=False)
         query = Query(tail=tail, streams=frozenset(STREAMS))
         reading, pass_over = beginning.begin(query, log)
@@ -126,7 +125,7 @@ class Attachment:
                 self._first.append(shown.line.data + (b"" if shown.line.part else b"\n"))
         at = reading.position
         places = {"out": at.out, "err": at.err} if at.run else {"out": BEGINNING, "err": BEGINNING}
-        self._streams = [Raw(Segments(run.files, stream), places[stream]) for stream in STREAMS]
+        self._streams = [Raw(run.segments(stream), places[stream]) for stream in STREAMS]
 
     async def run(self, transport: asyncio.WriteTransport, lines: Lines) -> None:
         """Serve until the Run has ended, or the client has gone."""

@@ -9,7 +9,6 @@ from kt_supervisor.engine.output import seeking
 from kt_supervisor.engine.output.positions import BEGINNING, Place, Position
 from kt_supervisor.engine.output.reading import ENGINE, EVERYTHING, Reading
 from kt_supervisor.engine.output.run_logs import STREAMS, KnownRun
-from kt_supervisor.engine.output.segments import Segments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,15 +90,13 @@ def _since(log: Log, wall_ns: int, streams: frozenset[str]) -> Position:
     for at, run in enumerate(log.runs):
         final = log.final or at + 1 < len(log.runs)
         places = {
-            stream: seeking.since(Segments(run.files, stream), wall_ns)
-            for stream in STREAMS
-            if stream in streams
+            stream: seeking.since(run.segments(stream), wall_ns) for stream in STREAMS if stream in streams
         }
         if any(place is not None for place in places.values()):
             if run is log.runs[0] and all(place in (None, BEGINNING) for place in places.values()):
                 return Position(transitions=told)
             ends = {
-                stream: place or seeking.last_lines(Segments(run.files, stream), 0, final=final)[0]
+                stream: place or seeking.last_lines(run.segments(stream), 0, final=final)[0]
                 for stream, place in places.items()
             }
             return Position(run.number, ends.get("out", BEGINNING), ends.get("err", BEGINNING), told)
@@ -120,7 +117,7 @@ def _last(log: Log, count: int, streams: frozenset[str], lower: Position) -> Pos
         places: dict[str, Place] = {"out": begins.out, "err": begins.err}
         for stream in STREAMS:
             if stream in streams:
-                segments = Segments(run.files, stream)
+                segments = run.segments(stream)
                 places[stream], lines = seeking.last_lines(segments, count, final=final, lower=places[stream])
                 found += lines
         start = Position(run.number, places["out"], places["err"], told)

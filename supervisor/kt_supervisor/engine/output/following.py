@@ -7,6 +7,7 @@ import datetime
 import functools
 import json
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -75,7 +76,12 @@ class Following:
         found = await asyncio.to_thread(
             run_logs.numbered, self._files, self._instance.id, apart_from=seen, strangers=self._strangers
         )
-        new = [run for run in found if not self._runs or run.number > self._runs[-1].number]
+        current = self._instance.current
+        new = [
+            replace(run, guard=current.scrubbing) if current is not None and run.id == current.run.id else run
+            for run in found
+            if not self._runs or run.number > self._runs[-1].number
+        ]
         self._runs += new
         asked_for = self._query.run
         if asked_for is not None and asked_for not in {run.id for run in self._runs}:

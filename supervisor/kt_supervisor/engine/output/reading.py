@@ -11,7 +11,7 @@ from kt_ledger.records import TransitionRow
 from kt_supervisor.engine.output.cursor import Cursor, Gap, Line
 from kt_supervisor.engine.output.positions import BEGINNING, Position
 from kt_supervisor.engine.output.run_logs import STREAMS, KnownRun
-from kt_supervisor.engine.output.segments import Segments, earlier_bytes
+from kt_supervisor.engine.output.segments import earlier_bytes
 
 ENGINE = "engine"
 NAMES = {"out": "agent-out", "err": "agent-err", ENGINE: ENGINE}
@@ -115,7 +115,7 @@ class Reading:
         """Begin with a Run; return what to tell where earlier ones are gone."""
         gap = None
         if (missed := run.number - self.position.run - 1) > 0:
-            at_ns = Segments(run.files, "out").times(1).at(0)
+            at_ns = run.segments("out").times(1).at(0)
             gap = Line(
                 at_ns, "out", b"", BEGINNING, gap=Gap(missed_bytes=earlier_bytes(run.files), runs=missed)
             )
@@ -123,9 +123,7 @@ class Reading:
             self.position = replace(self.position, run=run.number, out=BEGINNING, err=BEGINNING)
         begins = {"out": self.position.out, "err": self.position.err}
         self._cursors = [
-            Cursor(Segments(run.files, stream), begins[stream])
-            for stream in STREAMS
-            if stream in self._streams
+            Cursor(run.segments(stream), begins[stream]) for stream in STREAMS if stream in self._streams
         ]
         return gap
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Container
 from dataclasses import dataclass
+from typing import Protocol
 
 from kt_ledger.layout import RunLayout, StateLayout
 from kt_supervisor.engine.output.positions import Place
@@ -12,17 +13,33 @@ STREAMS = ("out", "err")
 TAIL_BYTES = 4096
 
 
+class Guard(Protocol):
+    """What stands before the output of a Run under way: nothing is read that it has not looked at."""
+
+    def segments(self, stream: str) -> Segments:
+        """Return one stream as it may be read."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class KnownRun:
-    """One Run whose folder is there; `number` counts the Runs of its instance from 1 and is never given twice."""
+    """One Run whose folder is there; `number` counts the Runs of its instance from 1 and is never given twice.
+
+    `guard` is there while the Run is under way.
+    """
 
     number: int
     files: RunLayout
+    guard: Guard | None = None
 
     @property
     def id(self) -> str:
         """Return its id."""
         return self.files.root.name
+
+    def segments(self, stream: str) -> Segments:
+        """Return what it printed to one stream, as it may be read."""
+        return Segments(self.files, stream) if self.guard is None else self.guard.segments(stream)
 
 
 def runs_of(files: StateLayout, instance_id: str) -> list[RunLayout]:
@@ -69,11 +86,11 @@ def next_number(files: StateLayout, instance_id: str) -> int:
     return max((run.number for run in numbered(files, instance_id)), default=0) + 1
 
 
-def last_lines(files: RunLayout, *, limit: int = 10) -> list[str]:
+def last_lines(run: KnownRun, *, limit: int = 10) -> list[str]:
     """Return the last lines of a Run, the error stream's after the other's."""
     found: list[str] = []
     for stream in STREAMS:
-        segments = Segments(files, stream)
+        segments = run.segments(stream)
         numbers = segments.numbers()
         if numbers:
             size = segments.size(numbers[-1])

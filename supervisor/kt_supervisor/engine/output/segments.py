@@ -4,10 +4,11 @@ Nothing is kept open between two reads, and nothing is read whole: an index hold
 """
 
 import bisect
+import errno
 import os
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,8 @@ class Deleted:
 
 EARLIER = "earlier"
 
+Bound = Callable[[Place | None], Place]
+
 
 def earlier_bytes(files: RunLayout) -> int | None:
     """Return how much output of earlier Runs was deleted with their folders; None where nobody counted."""
@@ -65,17 +68,23 @@ def earlier_bytes(files: RunLayout) -> int | None:
 
 
 class Segments:
-    """The segments of one stream ("out" or "err") of one Run."""
+    """The segments of one stream ("out" or "err") of one Run.
 
-    def __init__(self, files: RunLayout, stream: str) -> None:
+    With `bound`, which is asked for a place, or for the end (None), and says up to where may be read now, nothing that
+    lies behind that is there.
+    """
+
+    def __init__(self, files: RunLayout, stream: str, *, bound: Bound | None = None) -> None:
         self.files = files
         self.stream = stream
+        self._bound = bound
         self._name = re.compile(rf"{stream}-(\d+)\.log")
 
     def numbers(self) -> list[int]:
         """Return the numbers of the segments that are there, and are not about to be deleted, in order."""
         through = self.deleted().through
-        return [number for number in self._listed() if number > through]
+        last = None if self._bound is None else self._bound(None).segment
+        return [number for number in self._listed() if number > through and (last is None or number <= last)]
 
     def doomed(self) -> list[int]:
         """Return those that are there although they were written down as deleted."""
@@ -95,17 +104,25 @@ class Segments:
 
     def exists(self, number: int) -> bool:
         """Tell whether a segment is there."""
+        if self._bound is not None and self._bound(Place(number, 0)).segment < number:
+            return False
         return self.files.segment(self.stream, number).exists()
 
     def size(self, number: int) -> int:
-        """Return the length of a segment at this moment; 0 where it is not there."""
+        """Return how long a segment is now; 0 where there is none."""
+        end = None if self._bound is None else self._bound(None)
         try:
-            return self.files.segment(self.stream, number).stat().st_size
+            size = self.files.segment(self.stream, number).stat().st_size
         except FileNotFoundError:
             return 0
+        return size if end is None or number < end.segment else _within(end, Place(number, 0), size)
 
     def read(self, place: Place, limit_bytes: int) -> bytes | None:
         """Return some bytes from `place` on; none at the end; None where the segment is not there."""
+        if self._bound is not None:
+            end = self._bound(Place(place.segment, place.offset + limit_bytes))
+            if place.segment >= end.segment:
+                limit_bytes = _within(end, place, limit_bytes)
         return _pread(self.files.segment(self.stream, place.segment), place.offset, limit_bytes)
 
     def times(self, number: int) -> "Times":
@@ -172,11 +189,20 @@ class Times:
         self._walls = [wall_ns for _, wall_ns in pairs]
 
 
+def _within(end: Place, place: Place, count: int) -> int:
+    """Return how many of `count` bytes from `place` on lie before `end`, which is in this segment or an earlier one."""
+    return max(0, min(count, end.offset - place.offset)) if place.segment == end.segment else 0
+
+
 def _pread(path: Path, offset: int, limit_bytes: int) -> bytes | None:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
         return None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return None  # a link that somebody put there: what it leads to is no output
+        raise
     try:
         return os.pread(descriptor, limit_bytes, offset)
     finally:

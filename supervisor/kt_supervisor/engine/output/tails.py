@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from kt_ledger.clock import Clock
-from kt_ledger.reading import LogReader, read_log
+from kt_ledger.reading import Bound, LogReader, read_log
 from kt_ledger.store import Store, StoreUnavailable
 from kt_ledger.values import Folded
 from kt_supervisor.engine.tasks import Tasks
@@ -27,7 +27,7 @@ ENOUGH_EVENTS = 1000
 
 
 class Tail:
-    """One log. `make_reader` gives a reader at the stored position, in the writer's thread."""
+    """One log. `make_reader` gives a reader at the stored position, in the writer's thread; `bound`: see `read_log`."""
 
     def __init__(
         self,
@@ -38,8 +38,10 @@ class Tail:
         writer: Writer,
         clock: Clock,
         tasks: Tasks,
+        bound: Bound | None = None,
     ) -> None:
         self.name = name
+        self._bound = bound
         self._path_of = path_of
         self._make_reader = make_reader
         self._writer = writer
@@ -98,7 +100,9 @@ class Tail:
             if self._reader is None:
                 self._reader = self._make_reader(store)
             if self._pieces is None:
-                self._pieces = read_log(self._reader, self._path_of, clock=self._clock, closed=closed)
+                self._pieces = read_log(
+                    self._reader, self._path_of, clock=self._clock, closed=closed, bound=self._bound
+                )
             batch = _together(islice(self._pieces, PIECES_AT_ONCE))
             if batch is not None:
                 store.fold([batch])

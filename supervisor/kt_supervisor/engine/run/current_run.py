@@ -14,10 +14,11 @@ from kt_manifest.launch.operation import Command
 from kt_supervisor.engine import environment, state_dir
 from kt_supervisor.engine.output import log_retention
 from kt_supervisor.engine.output.agent_input import AgentInput
+from kt_supervisor.engine.output.scrubbing import RunScrubbing
 from kt_supervisor.engine.output.tails import Tail
 from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.problems import STILL_WAITS, StopUnconfirmed
-from kt_supervisor.engine.run import adoption, replacing, run_records, spares
+from kt_supervisor.engine.run import adoption, recalling, replacing, run_records, spares
 from kt_supervisor.engine.run.adoption import Evidence, Verdict
 from kt_supervisor.engine.run.beside import Ran
 from kt_supervisor.engine.run.ending import Exit
@@ -38,7 +39,11 @@ LOOK_S = 0.02
 
 
 class CurrentRun:
-    """One Run under way. `link` is None until its keeper was met."""
+    """One Run under way. `link` is None until its keeper was met.
+
+    `known` are the secrets that nothing it prints may show; `recalled` whether they were looked for, by whoever did not
+    begin it.
+    """
 
     def __init__(self, parts: Parts, instance: InstanceRow, run: RunRow) -> None:
         self.run = run
@@ -50,6 +55,9 @@ class CurrentRun:
         self._parts = parts
         self._instance = instance
         self._keeper: Any = None
+        self.known = parts.known.of_run(run.token)
+        self.recalled = False
+        self.scrubbing = RunScrubbing(instance.name, self.files, self.known, parts.tasks)
 
         def make_reader(store: Store) -> RunReader:
             return RunReader(instance.id, run.id, position=store.position(fold_run.log_name(run.id)))
@@ -61,6 +69,7 @@ class CurrentRun:
             writer=parts.writer,
             clock=parts.clock,
             tasks=parts.tasks,
+            bound=self.scrubbing.bound("out"),
         )
 
     # -- beginning ---------------------------------------------------------------------------------------------
@@ -228,6 +237,20 @@ class CurrentRun:
             self.link.close()
 
     # -- adoption ----------------------------------------------------------------------------------------------
+    async def recall_secrets(self) -> None:
+        """Know the secrets of a Run that an earlier engine began, before anybody reads what it printed."""
+        if not self.recalled:
+            self.recalled = True
+            row = self._instance
+            found = await asyncio.to_thread(
+                recalling.recall,
+                self._parts.files,
+                row,
+                self.files,
+                lambda: self._parts.settings.in_force(row),
+            )
+            self.known.add(found)
+
     def is_old(self, age_s: float) -> bool:
         """Whether the Run was intended longer ago than `age_s`, so that no keeper of it can be under way."""
         return abs(self._parts.clock.wall_ns() - self.run.started_at_ns) > age_s * 1e9

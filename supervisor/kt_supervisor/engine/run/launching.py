@@ -31,7 +31,11 @@ NEXT_TOKEN, NEXT_RUN = "token-of-the-next-run", "id-of-the-next-run"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A start that nothing speaks against so far; secrets are resolved and do not show in a repr."""
+    """A start that nothing speaks against so far; secrets are resolved and do not show in a repr.
+
+    `written` are the settings before that, `secrets` what stood for each name; `unshown` is what nothing that the agent
+    prints may show.
+    """
 
     adapter: Adapter
     home: Path
@@ -40,7 +44,9 @@ class Plan:
     secret_keys: frozenset[str]
     upstream: Upstream | None
     base_environment: Mapping[str, str] = field(repr=False)
-    secret_names: frozenset[str] = frozenset()
+    written: Mapping[str, Value] = field(default_factory=dict, repr=False)
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    unshown: frozenset[str] = field(default=frozenset(), repr=False)
     memory_dir: Path | None = None
     notices: tuple[str, ...] = ()
 
@@ -121,13 +127,15 @@ def plan_unrendered(
         values=values,
         entries=tuple(entries),
         secret_keys=resolved.secret_keys,
+        written=given,
+        secrets=resolved.secrets,
         upstream=provider,
         base_environment=_inherited(environment, values),
-        secret_names=secrets.names(given.values()),
+        unshown=frozenset({*resolved.secrets.values(), *_key(values)}),
         memory_dir=memory_dir,
         notices=(
             *_named_by_the_adapter(entries),
-            *_keys_left_out(row.name, adapter, values, environment),
+            *_told(keys_left_out(row.name, adapter, values), environment),
             *memory_folder.notices(adapter, memory_dir),
         ),
     )
@@ -146,27 +154,33 @@ def _named_by_the_adapter(entries: Sequence[Entry]) -> tuple[str, ...]:
     )
 
 
+def _key(values: Mapping[str, Value]) -> tuple[str, ...]:
+    """Return the provider's key, where there is one: a secret also where it is written out in the settings."""
+    key = values.get(options.UPSTREAM_API_KEY)
+    return (key,) if isinstance(key, str) else ()
+
+
 def _inherited(environment: Mapping[str, str], values: Mapping[str, Value]) -> dict[str, str]:
     patterns = values.get(options.ENV_INHERIT)
     return inheritance.inherited(environment, patterns.split() if isinstance(patterns, str) else patterns)
 
 
-def _keys_left_out(
-    name: str, adapter: Adapter, values: Mapping[str, Value], environment: Mapping[str, str]
-) -> tuple[str, ...]:
-    """Tell of keys in the caller's environment that an agent, whose key nobody else puts in, may miss."""
+def keys_left_out(name: str, adapter: Adapter, values: Mapping[str, Value]) -> dict[str, str]:
+    """Return what to say of variables that an agent whose key nobody else puts in may miss, if its caller has them."""
     if adapter.metering_source != ENGINE_OBSERVED or options.UPSTREAM_API_KEY in values:
-        return ()
-    reaches = _inherited(environment, values)
-    return tuple(
-        f"{variable} of the caller's environment does not reach the agent, as no provider's key does; to give it to "
-        f"the gateway: kt agent config set {name} {options.UPSTREAM_API_KEY} secret:{variable}; to the agent itself: "
-        f'kt agent config set {name} {options.ENV_INHERIT} "{inheritance.DEFAULTS} {variable}"'
-        for variable in sorted(environment)
-        if variable in _PROVIDER_KEYS
-        and variable not in reaches
-        and options.PASS_THROUGH + variable not in values
-    )
+        return {}
+    reaches = _inherited(dict.fromkeys(_PROVIDER_KEYS, ""), values)
+    return {
+        variable: f"{variable} of the caller's environment does not reach the agent, as no provider's key does; to "
+        f"give it to the gateway: kt agent config set {name} {options.UPSTREAM_API_KEY} secret:{variable}; to the "
+        f'agent itself: kt agent config set {name} {options.ENV_INHERIT} "{inheritance.DEFAULTS} {variable}"'
+        for variable in _PROVIDER_KEYS
+        if variable not in reaches and options.PASS_THROUGH + variable not in values
+    }
+
+
+def _told(remarks: Mapping[str, str], environment: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(remark for variable, remark in remarks.items() if variable in environment)
 
 
 _PROVIDER_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "OPENAI_API_KEY")
@@ -174,17 +188,20 @@ _PROVIDER_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY",
 
 
 def provider(
-    files: StateLayout, entries: Sequence[Entry], *, environment: Mapping[str, str]
+    files: StateLayout, entries: Sequence[Entry], *, environment: Mapping[str, str], keyring: bool = True
 ) -> Upstream | None:
     """Return the provider of an instance as far as it is known without a caller; None without one.
 
     A key that cannot be resolved now is `key_missing`. Raises what `settings.check` raises.
+    Without `keyring`, which takes a process and may take seconds, a key that is there alone counts as missing.
     """
     wanted = {entry.key: entry.value for entry in entries if entry.key in metering.KEYS}
     key_missing = False
     for key, value in list(wanted.items()):
         try:
-            resolved = secrets.resolve(str(value), environment=environment, secrets_file=files.secrets)
+            resolved = secrets.resolve(
+                str(value), environment=environment, secrets_file=files.secrets, keyring=keyring
+            )
             wanted[key] = settings.check_stored(key, resolved)
         except secrets.SecretUnresolved:
             key_missing |= key == options.UPSTREAM_API_KEY
@@ -211,6 +228,8 @@ def run_facts(
         instance_name=row.name,
         run_id=run_id,
         secret_keys=plan.secret_keys,
+        written=plan.written,
+        secrets=plan.secrets,
         memory_dir=plan.memory_dir,
     )
 
@@ -232,7 +251,9 @@ def program(
     ready = None if declared is None else readiness.probe(declared, launch.env, plan.home)
     _write(plan, launch)
     if files is not None:
-        run_environment.store(files, row.id, plan.base_environment, secret_names=plan.secret_names)
+        run_environment.store(
+            files, row.id, plan.base_environment, secret_names=secrets.names(plan.written.values())
+        )
         run_settings.store(files, row.id, run.id, plan.entries)
     return Program(
         argv=(executable, *launch.argv[1:]),

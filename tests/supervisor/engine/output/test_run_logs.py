@@ -12,7 +12,7 @@ def test_the_last_lines_come_from_the_last_segments(tmp_path: Path) -> None:
     files.segment("out", 2).write_bytes(b"late\n")
     files.segment("err", 1).write_bytes(b"why\n")
 
-    assert ["late", "why"] == run_logs.last_lines(files)
+    assert ["late", "why"] == run_logs.last_lines(run_logs.KnownRun(1, files))
 
 
 def test_runs_are_in_the_order_of_their_numbers_whatever_the_clock_said(tmp_path: Path) -> None:

@@ -1,0 +1,98 @@
+"""The secrets of a Run without the one who started it: a process of the test's own stands for the agent."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kt_ledger.clock import SystemClock
+from kt_ledger.layout import RunLayout, StateLayout
+from kt_ledger.records import InstanceRow
+from kt_manifest.configuration import config_file
+from kt_manifest.contract import kinds
+from kt_manifest.contract.snapshot import EnvTarget, Rule
+from kt_supervisor.engine.instance.current_settings import CurrentSettings
+from kt_supervisor.engine.run import recalling
+
+
+@pytest.fixture
+def row(state: StateLayout) -> InstanceRow:
+    state.home("bot").mkdir(parents=True)
+    adapter = kinds.command(("true",), interactive=False, observe=False)
+    mapped = replace(adapter, mapping=(Rule("model", EnvTarget("MODEL")),))
+    return InstanceRow(id="i", name="bot", kind="command", adapter=mapped.to_json(), created_at_ns=1)
+
+
+@pytest.fixture
+def agent(state: StateLayout) -> Iterator[RunLayout]:
+    run = state.run("r")
+    run.root.mkdir(parents=True)
+    variables = {"HEADER": "Bearer told-by-header", "MODEL": "told-by-mapping", "OTHER": "not-a-secret"}
+    child = subprocess.Popen(
+        [sys.executable, "-c", "print('up', flush=True); import time; time.sleep(60)"],
+        env=variables,
+        stdout=subprocess.PIPE,
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline()
+    run.record.write_text(json.dumps({"agent_pid": child.pid}))
+    yield run
+    child.kill()
+    child.wait()
+    child.stdout.close()
+
+
+def recall(state: StateLayout, row: InstanceRow, run: RunLayout) -> frozenset[str]:
+    current = CurrentSettings(state, clock=SystemClock())
+    return recalling.recall(state, row, run, lambda: current.in_force(row))
+
+
+def put(state: StateLayout, **settings: Any) -> None:
+    for key, value in settings.items():
+        config_file.set(Path(state.home("bot")) / "config.toml", key.replace("__", "."), value)
+
+
+def test_values_are_found_in_the_file_the_settings_and_the_agents_environment(
+    state: StateLayout, row: InstanceRow, agent: RunLayout
+) -> None:
+    put(
+        state,
+        agent__HEADER="Bearer ${secret:A}",
+        model="secret:B",
+        agent__FROM_FILE="secret:C",
+        agent__OTHER="not-a-secret",
+        metering__upstream_api_key="sk-written-out",
+    )
+    state.secrets.touch(mode=0o600)
+    state.secrets.write_text('C = "told-by-file"\n')
+
+    found = recall(state, row, agent)
+
+    assert {"told-by-header", "told-by-mapping", "told-by-file", "sk-written-out"} == found
+
+
+def test_the_placeholder_of_a_key_is_not_taken_for_the_key(
+    state: StateLayout, row: InstanceRow, agent: RunLayout
+) -> None:
+    put(state, metering__upstream_api_key="secret:GONE")
+
+    assert frozenset() == recall(state, row, agent)
+
+
+def test_settings_that_make_no_sense_refer_to_nothing(
+    state: StateLayout, row: InstanceRow, agent: RunLayout
+) -> None:
+    (state.home("bot") / "config.toml").write_text("[[[")
+
+    assert frozenset() == recall(state, row, agent)
+
+
+def test_an_agent_that_is_gone_tells_nothing(state: StateLayout, row: InstanceRow) -> None:
+    put(state, agent__HEADER="Bearer ${secret:A}")
+
+    assert frozenset() == recall(state, row, state.run("never"))
