@@ -6,19 +6,24 @@ from typing import Any
 import click
 
 from kt_cli import exit_codes, output, table, terminal
+from kt_cli.commands.adapter_test import test
 
 
 @click.group(no_args_is_help=False, invoke_without_command=True)
 @click.pass_context
 def adapter(ctx: click.Context) -> None:
-    """Work on an adapter.toml. Needs no engine, and works on every system.
+    """Work on an adapter.toml.
 
     \b
     Example:
       kt adapter validate ./my-agent
+      kt adapter test ./my-agent
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+
+
+adapter.add_command(test)
 
 
 @adapter.command()

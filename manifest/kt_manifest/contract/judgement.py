@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import semver
 
 from kt_manifest import nearest, words
-from kt_manifest.contract import config_rules, kinds, names, ready_rules, schema, snapshot
+from kt_manifest.contract import config_rules, kinds, names, ready_rules, schema, snapshot, trial_rules
 from kt_manifest.contract.findings import Draft, Finding, place, section
 
 _PARTS_LIMIT = (
@@ -193,6 +193,7 @@ def _interaction(draft: Draft) -> Iterator[Finding]:
 def _kt(draft: Draft) -> Iterator[Finding]:
     yield from draft.wrong_types("kt")
     yield from ready_rules.judge(draft)
+    yield from trial_rules.judge(draft)
     if not isinstance(draft.get("kt", "send"), dict):
         return
     url = draft.get("kt", "send", "url")

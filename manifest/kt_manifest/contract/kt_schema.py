@@ -31,8 +31,28 @@ class SendSection(Strict):
     url: str | None = None
 
 
+class ReportsSection(Strict):
+    """`reports` in `[kt.test]`: the tokens that one life of a self-reporting agent adds up to in a test."""
+
+    input_tokens: Any = None
+    output_tokens: Any = None
+
+
+class TrialSection(Strict):
+    """`[kt.test]`: how the Conformance Test Kit gets the agent to work. `trial_rules` judges what is in it."""
+
+    args: list[str] | None = None
+    say: str | None = None
+    stream: list[str] | None = None
+    crash: list[str] | None = None
+    dump: list[str] | None = None
+    ends: Literal["when-stopped", "when-done"] | None = None
+    reports: ReportsSection | None = None
+
+
 class KtSection(Strict):
     """`[kt]`: where this engine's additions go."""
 
     ready: ReadySection | None = None
     send: SendSection | None = None
+    test: TrialSection | None = None

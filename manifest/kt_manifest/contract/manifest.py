@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kt_manifest import toml_text, words
-from kt_manifest.contract import config_rules, judgement, ready_rules, schema, snapshot
+from kt_manifest.contract import config_rules, judgement, ready_rules, schema, snapshot, trial_rules
 from kt_manifest.contract.capability import Declaration, Level, Support
 from kt_manifest.contract.findings import Finding
 from kt_manifest.contract.snapshot import Adapter, Template
@@ -214,6 +214,7 @@ def _adapter(model: schema.Manifest) -> Adapter:
         mapping=config_rules.rules_of(model.config),
         contract_version=model.contract_version.strip(),
         ready=ready_rules.declared(model.kt.ready) if model.kt and model.kt.ready else None,
+        trial=trial_rules.declared(model.kt.test if model.kt else None),
     )
 
 

@@ -10,7 +10,14 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from kt_manifest.contract.kt_schema import KtSection, ReadySection, SendSection, Strict
+from kt_manifest.contract.kt_schema import (
+    KtSection,
+    ReadySection,
+    ReportsSection,
+    SendSection,
+    Strict,
+    TrialSection,
+)
 
 Loc = tuple[str | int, ...]
 LevelWord = Literal["guaranteed", "best-effort", "unsupported"]
@@ -109,6 +116,8 @@ _TABLES: tuple[tuple[tuple[str, ...], type[Strict]], ...] = (
     (("kt",), KtSection),
     (("kt", "ready"), ReadySection),
     (("kt", "send"), SendSection),
+    (("kt", "test"), TrialSection),
+    (("kt", "test", "reports"), ReportsSection),
 )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from kt_manifest import words
 from kt_manifest.contract.capability import Declaration
+from kt_manifest.contract.trial import Trial
 
 SELF_REPORTED = "self-reported"
 ENGINE_OBSERVED = "engine-observed"
@@ -83,7 +84,7 @@ class Adapter:
     """Everything frozen at registration.
 
     `start` is None for a kind that cannot launch. `contract_version` is what the manifest declared, None for a
-    built-in kind. `mapping` is in the order of the manifest.
+    built-in kind. `mapping` is in the order of the manifest. `trial` alone is not frozen: only tests are interested.
     """
 
     kind: str
@@ -99,6 +100,7 @@ class Adapter:
     mapping: tuple[Rule, ...] = ()
     contract_version: str | None = None
     ready: Ready | None = None
+    trial: Trial = field(default=Trial(), compare=False)
 
     def maps(self, key: str) -> bool:
         """Tell whether a unified key is delivered anywhere."""

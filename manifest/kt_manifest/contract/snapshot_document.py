@@ -112,7 +112,10 @@ def _adapter(facts: dict[str, Any]) -> Adapter:
         send_url=None if facts.get("send_url") is None else str(facts["send_url"]),
         mapping=tuple(Rule(_text(rule["key"]), _target(rule)) for rule in facts["mapping"]),
         ready=None if facts.get("ready") is None else _ready(facts["ready"]),
-        **templates,
+        start=templates["start"],
+        stop=templates["stop"],
+        pause=templates["pause"],
+        resume=templates["resume"],
     )
 
 

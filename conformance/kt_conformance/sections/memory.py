@@ -1,0 +1,69 @@
+"""`memory`: the folder of an attached memory is made, delivered, kept over a Run, and withheld once it is detached."""
+
+from pathlib import Path
+
+from kt_conformance import delivery
+from kt_conformance.instance import NAME, Instance
+from kt_conformance.report import NotApplicable, SectionFailed
+from kt_conformance.stage import Stage
+from kt_manifest.contract.snapshot import Rule
+
+KEEPSAKE = "tck-keepsake"
+KEY = "memory.dir"
+SETTLE_S = 1.0
+
+
+def check(stage: Stage) -> None:
+    """Attach, start, look, start again, detach, start, look."""
+    rules = [rule for rule in stage.subject.adapter.mapping if rule.key == KEY]
+    if not rules:
+        raise NotApplicable(f"the adapter does not map {KEY}")
+    stage.need_eyes()
+    with stage.agent() as instance:
+        instance.kt.memory_attach(NAME, "filesystem")
+        folder = instance.home / "memory"
+        for _ in range(2):
+            stage.start(instance)
+            _delivered(stage, instance, rules, str(folder))
+            if not folder.is_dir():
+                raise SectionFailed("got no folder for the attached memory, wanted one in the Agent Home")
+            stage.rig.provider.release()
+            stage.finish(instance)
+            _kept(folder)
+        instance.kt.memory_detach(NAME)
+        stage.start(instance)
+        _withheld(instance, rules)
+        stage.rig.provider.release()
+        stage.finish(instance)
+        if not (folder / KEEPSAKE).exists():
+            raise SectionFailed("got an empty memory after it was detached, wanted what was in it")
+
+
+def _delivered(stage: Stage, instance: Instance, rules: list[Rule], folder: str) -> None:
+    pid = instance.pid
+    for rule in rules:
+        stage.deadline.wait(
+            lambda rule=rule: delivery.arrived(rule, pid=pid, home=instance.home) == folder,  # type: ignore[misc]
+            within_s=SETTLE_S,
+        )
+        got = delivery.arrived(rule, pid=pid, home=instance.home)
+        if got != folder:
+            raise SectionFailed(
+                f"{KEY}: got {got!r} in {delivery.described(rule)} of the subject's process, wanted {folder}"
+            )
+
+
+def _kept(folder: Path) -> None:
+    """Leave something, or find what was left."""
+    keepsake = folder / KEEPSAKE
+    if not keepsake.exists() and any(folder.glob("tck-*")):
+        raise SectionFailed("got a memory that lost a file, wanted all of it over a Run")
+    keepsake.touch()
+
+
+def _withheld(instance: Instance, rules: list[Rule]) -> None:
+    for rule in rules:
+        if (got := delivery.arrived(rule, pid=instance.pid, home=instance.home)) is not None:
+            raise SectionFailed(
+                f"{KEY}: got {got!r} in {delivery.described(rule)} after it was detached, wanted nothing"
+            )
