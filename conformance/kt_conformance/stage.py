@@ -92,8 +92,7 @@ class Stage:
 
     def _remedy(self, message: str) -> str:
         start = self.subject.adapter.start
-        missing = "not found" in message or "no such file" in message.lower()
-        if start is None or not missing:
+        if start is None or "executable not found" not in message:
             return ""
         return (
             f"; install {start.exec}, or name a stand-in: kt adapter test PATH --exec PROGRAM --arg ARGUMENT"
@@ -110,9 +109,10 @@ class Stage:
             instance.send(self.subject.trial.say.replace(NONCE, self.nonce()))
 
     def signs(self, instance: Instance) -> int:
-        """Return how much has come of its work so far: calls at the provider, and lines of usage."""
+        """Return how much has come of its work so far: calls at the provider or refused on the way, and usage lines."""
         lines = [line for line in instance.output(streams=("out",)) if "KTESIO_USAGE" in line]
-        return len(self.rig.provider.calls()) + len(lines)
+        refused = [call for call in instance.calls() if call.get("status") in (401, 403)]
+        return len(self.rig.provider.calls()) + len(refused) + len(lines)
 
     def work(self, instance: Instance) -> int:
         """Start it, get it to work, and return how many signs of that there are once it is calm; 0 for none."""
@@ -134,9 +134,23 @@ class Stage:
             seen = self.signs(instance)
         return seen
 
+    def stays(self, instance: Instance, *, for_s: float) -> None:
+        """See it go on running for so long; raises SectionFailed where it does not."""
+
+        def ended() -> str | None:
+            if (state := instance.state) == "running":
+                return None
+            return (
+                f"got a subject that was {state} without having been asked to, wanted it to run until it is stopped; "
+                f"{instance.last_words()}"
+            )
+
+        self.deadline.watch(ended, for_s=for_s)
+
     def finish(self, instance: Instance) -> None:
         """Stop it, or see it end by itself where it does that."""
         if self.subject.trial.ends_when_done and self.driven_by == report.SUBJECT:
             instance.wait_for("stopped", within_s=WORK_S)
             return
+        self.stays(instance, for_s=0)
         instance.stop()

@@ -45,7 +45,7 @@ def test(
     Examples:
       kt adapter test ./my-agent
       kt adapter test ./my-agent --section pause --section lifecycle
-      kt adapter test ./my-agent --exec python3 --arg ./stand_in.py --json
+      kt adapter test ./my-agent --exec python3 --arg "$PWD/stand_in.py" --json
     """
     from kt_conformance import kit
 

@@ -13,6 +13,8 @@ from kt_conformance.stage import Stage
 END_S = 5.0
 BACK_S = 15.0
 FOLD_S = 5.0
+Standing = tuple[str, str, int, int]
+"""State, Run, process, and when that process began."""
 
 
 def check(stage: Stage) -> None:
@@ -27,9 +29,7 @@ def check(stage: Stage) -> None:
         _kill_the_engine(stage)
         if not stage.subject.trial.ends_when_done:
             stage.rig.provider.release()
-        after = stage.deadline.until(
-            lambda: _again(instance), "an engine that knows the subject", within_s=BACK_S
-        )
+        after = _adopted(stage, instance, before)
         if after != before:
             raise SectionFailed(
                 f"got {_told(after)} after the engine was killed, wanted {_told(before)}, as before"
@@ -40,20 +40,31 @@ def check(stage: Stage) -> None:
         _counted(stage, instance)
 
 
-def _standing(instance: Instance) -> tuple[str, str, int, int]:
+def _standing(instance: Instance) -> Standing:
     entry = instance.entry()
-    process = processes.read(instance.pid)
-    return str(entry["state"]), str(entry["run_id"]), instance.pid, process.start if process else 0
+    pid = int(entry.get("pid") or 0)
+    process = processes.read(pid) if pid else None
+    return str(entry["state"]), str(entry["run_id"]), pid, process.start if process else 0
 
 
-def _again(instance: Instance) -> tuple[str, str, int, int] | None:
-    try:
-        return _standing(instance)
-    except (KtError, SectionFailed):
-        return None
+def _adopted(stage: Stage, instance: Instance, before: Standing) -> Standing:
+    """Return how it stands once that is settled: as before, or ended, or neither for too long."""
+    seen: list[Standing] = []
+
+    def settled() -> bool:
+        try:
+            seen.append(_standing(instance))
+        except KtError:
+            return False  # no engine yet
+        return seen[-1] == before or seen[-1][0] not in ("running", "paused")
+
+    stage.deadline.wait(settled, within_s=BACK_S)
+    if not seen:
+        raise SectionFailed(f"got no engine within {BACK_S:g} s of the end of the other, wanted one")
+    return seen[-1]
 
 
-def _told(standing: tuple[str, str, int, int]) -> str:
+def _told(standing: Standing) -> str:
     return f"{standing[0]}, Run {standing[1]}, process {standing[2]}"
 
 

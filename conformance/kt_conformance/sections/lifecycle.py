@@ -9,12 +9,15 @@ from kt_conformance.report import SectionFailed
 from kt_conformance.stage import Stage
 
 CRASH_WITHIN_S = 12.0
+STAYS_S = 1.0
 
 
 def check(stage: Stage) -> None:
     """Live one life that is stopped, and one that fails."""
     with stage.agent() as instance:
         stage.start(instance)
+        if not stage.subject.trial.ends_when_done:
+            stage.stays(instance, for_s=STAYS_S)
         stage.rig.provider.release()
         stage.finish(instance)
         _judge_the_stop(stage, instance.transitions())

@@ -1,4 +1,4 @@
-"""`metering_engine_observed`, `streamed_observed_metering`: all calls pass the gateway, and the ledger has them exactly.
+"""`metering_engine_observed`, `streamed_observed_metering`: all calls pass the gateway, and the ledger is exact.
 
 The judge is the provider's own log.
 """

@@ -11,6 +11,7 @@ from kt_manifest.contract.snapshot import Rule
 
 BACK_S = 15.0
 SETTLE_S = 1.0
+STAYS_S = 0.7
 REFUSED = 401
 
 
@@ -26,8 +27,9 @@ def check(stage: Stage) -> None:
         _come_back(stage, instance, old_run)
         new = _addresses(stage, instance)
         _judge(instance, old, new)
-        stage.rig.provider.release()
         if crash is None:
+            stage.stays(instance, for_s=STAYS_S)
+            stage.rig.provider.release()
             stage.finish(instance)
 
 
@@ -72,4 +74,6 @@ def _judge(instance: Instance, old: dict[Rule, str], new: dict[Rule, str]) -> No
             )
     seen = [new_state for _, new_state, _ in instance.transitions()]
     if seen[:5] != ["starting", "running", "failed", "starting", "running"]:
-        raise SectionFailed(f"got the states {' > '.join(seen)}, wanted a failure between two lives")
+        raise SectionFailed(
+            f"got the states {' > '.join(seen)}, wanted a failure between two lives; {instance.last_words()}"
+        )
