@@ -7,10 +7,9 @@ from kt_client import place
 from kt_conformance import processes
 from kt_conformance.deadline import Deadline
 from kt_conformance.report import SectionFailed
-from kt_conformance.rig import BoundedClient
+from kt_conformance.rig import NAME, BoundedClient
 from kt_manifest.contract.snapshot import Adapter
 
-NAME = "tck-subject"
 STOP_S = 5.0
 """What the agent has to end before it is forced."""
 

@@ -201,7 +201,7 @@ class _Connection(http.server.BaseHTTPRequestHandler):
 def _events(call: ProviderCall) -> Iterator[bytes]:
     head = {"id": f"tck-{call.number}", "object": "chat.completion.chunk", "created": 0, "model": call.model}
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
-    deltas += [{"content": word} for word in ANSWER.split(" ")]
+    deltas += [{"content": ANSWER[at : at + 7]} for at in range(0, len(ANSWER), 7)]
     for delta in deltas:
         yield _event(head | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
     yield _event(head | {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})

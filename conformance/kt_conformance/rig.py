@@ -16,12 +16,16 @@ from pathlib import Path
 from typing import Any, Self
 
 from kt_client import Client
-from kt_client.errors import KtError
+from kt_client.errors import EngineAway, KtError
 from kt_client.wire import Request
 from kt_conformance import processes
 from kt_conformance.deadline import Deadline
 from kt_conformance.provider import Provider
 
+NAME = "tck-subject"
+KEEPER = "kt_supervisor/keeper"
+ANSWER_S = 5.0
+SHORT_STOP_S = 2.0
 STOP_TIMEOUT_S = 25.0
 KILL_TIMEOUT_S = 5.0
 WHOLE_S = 240.0
@@ -74,28 +78,50 @@ class Rig:
         """End everything, also where somebody is impatient meanwhile (a second Ctrl-C)."""
         with _undisturbed():
             self.provider.release()
-            self.kt.deadline = Deadline(STOP_TIMEOUT_S)
             try:
-                self.kt.engine_stop(everything=True, timeout_s=STOP_TIMEOUT_S)
+                self._stop()
             except (KtError, OSError):
                 self._forbid_another_engine()
             self._kill_what_is_left()
             self.provider.close()
             shutil.rmtree(self.root, ignore_errors=True)
 
+    def clear(self) -> None:
+        """Have no subject any more: stopped where it runs, removed where it is registered."""
+        for tidy in (
+            lambda: self.kt.stop(NAME, timeout_s=SHORT_STOP_S),
+            lambda: self.kt.remove(NAME, delete=True, force=True),
+        ):
+            with contextlib.suppress(KtError):
+                tidy()
+
+    def _stop(self) -> None:
+        self.kt.deadline = Deadline(ANSWER_S)
+        if not self.kt.engine_status()["running"]:
+            raise EngineAway("it has ended", code="engine_away")
+        self.kt.deadline = Deadline(STOP_TIMEOUT_S)
+        self.clear()
+        self.kt.engine_stop(everything=True, timeout_s=STOP_TIMEOUT_S)
+
     def ours(self) -> list[processes.Process]:
-        """Return the processes of this state directory: by their command line, or by the Run that they are in."""
+        """Return the processes of this state directory: by their command line, or by the Run that they are in.
+
+        A keeper hides what it was started with: it is known by the agent that it is the parent of.
+        """
         if not processes.visible():
             return []
         name = str(self.root)
         runs = self.kt.files.runs
         marks = {f"KT_RUN={run.name}" for run in runs.iterdir()} if runs.is_dir() else set()
-        found = []
+        found = {}
         for process in processes.everyone():
             named = any(name in word for word in processes.arguments(process.pid))
-            if process.pid != os.getpid() and (named or (marks & _marks_of(process.pid))):
-                found.append(process)
-        return found
+            inside = bool(marks & _marks_of(process.pid))
+            if process.pid != os.getpid() and (named or inside):
+                found[process.pid] = process
+            if inside and (keeper := _keeper_of(process)) is not None:
+                found[keeper.pid] = keeper
+        return list(found.values())
 
     def _forbid_another_engine(self) -> None:
         """Tell keepers that nobody wants an engine here any more, so that none brings it back."""
@@ -109,6 +135,12 @@ class Rig:
                 with contextlib.suppress(OSError):
                     os.kill(process.pid, signal.SIGKILL)
             threading.Event().wait(0.05)
+
+
+def _keeper_of(process: processes.Process) -> processes.Process | None:
+    parent = processes.read(process.parent)
+    ours = parent is not None and any(KEEPER in word for word in processes.arguments(parent.pid))
+    return parent if ours else None
 
 
 def _marks_of(pid: int) -> set[str]:

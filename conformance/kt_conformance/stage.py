@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from kt_client.errors import KtError
 from kt_conformance import processes, report
 from kt_conformance.deadline import Deadline
-from kt_conformance.instance import NAME, Instance
+from kt_conformance.instance import Instance
 from kt_conformance.report import NotApplicable, SectionFailed
 from kt_conformance.rig import Rig
 from kt_conformance.subject import Subject
@@ -63,7 +63,7 @@ class Stage:
 
     @contextlib.contextmanager
     def _registered(self, adapter: Adapter) -> Iterator[Instance]:
-        self._clear()
+        self.rig.clear()
         instance = Instance(self.rig.kt, adapter, self.deadline)
         if self.subject.observed or self.subject.led:
             instance.set("metering.upstream_base_url", self.rig.provider.url)
@@ -72,10 +72,6 @@ class Stage:
             yield instance
         finally:
             self.rig.provider.release()
-
-    def _clear(self) -> None:
-        with contextlib.suppress(KtError):
-            self.rig.kt.remove(NAME, delete=True, force=True)
 
     def start(self, instance: Instance) -> None:
         """Start it, and keep one that ends with its work from ending: its provider lets it wait.

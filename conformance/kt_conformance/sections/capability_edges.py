@@ -6,6 +6,7 @@ from kt_client.errors import KtError, Unsupported
 from kt_conformance.deadline import Deadline
 from kt_conformance.instance import Instance
 from kt_conformance.report import SectionFailed
+from kt_conformance.rig import NAME
 from kt_conformance.stage import Stage
 from kt_manifest.contract import capability
 from kt_manifest.contract.capability import Level
@@ -51,7 +52,7 @@ def _edge(stage: Stage, instance: Instance, name: str, use: Callable[[], None]) 
 
 
 def _pause_and_resume(instance: Instance) -> None:
-    instance.kt.pause("tck-subject")
+    instance.kt.pause(NAME)
     instance.wait_for("paused")
-    instance.kt.resume("tck-subject")
+    instance.kt.resume(NAME)
     instance.wait_for("running")

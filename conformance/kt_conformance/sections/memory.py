@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from kt_conformance import delivery
-from kt_conformance.instance import NAME, Instance
+from kt_conformance.instance import Instance
 from kt_conformance.report import NotApplicable, SectionFailed
+from kt_conformance.rig import NAME
 from kt_conformance.stage import Stage
 from kt_manifest.contract.snapshot import Rule
 

@@ -2,8 +2,9 @@
 
 from kt_client.errors import KtError
 from kt_conformance import processes
-from kt_conformance.instance import NAME, Instance
+from kt_conformance.instance import Instance
 from kt_conformance.report import NotApplicable, SectionFailed
+from kt_conformance.rig import NAME
 from kt_conformance.stage import Stage
 from kt_manifest.contract import capability
 from kt_manifest.contract.capability import Level
