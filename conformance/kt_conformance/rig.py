@@ -88,12 +88,10 @@ class Rig:
 
     def clear(self) -> None:
         """Have no subject any more: stopped where it runs, removed where it is registered."""
-        for tidy in (
-            lambda: self.kt.stop(NAME, timeout_s=SHORT_STOP_S),
-            lambda: self.kt.remove(NAME, delete=True, force=True),
-        ):
-            with contextlib.suppress(KtError):
-                tidy()
+        with contextlib.suppress(KtError):
+            self.kt.stop(NAME, timeout_s=SHORT_STOP_S)
+        with contextlib.suppress(KtError):
+            self.kt.remove(NAME, delete=True, force=True)
 
     def _stop(self) -> None:
         self.kt.deadline = Deadline(ANSWER_S)

@@ -3,7 +3,7 @@
 import contextlib
 import secrets
 import string
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from kt_client.errors import KtError
 from kt_conformance import processes, report
@@ -14,6 +14,8 @@ from kt_conformance.rig import Rig
 from kt_conformance.subject import Subject
 from kt_manifest.contract.snapshot import Adapter
 from kt_manifest.contract.trial import NONCE
+
+MODEL = "tck-model"
 
 WORK_S = 10.0
 """How long the subject may take until its work shows."""
@@ -68,10 +70,17 @@ class Stage:
         if self.subject.observed or self.subject.led:
             instance.set("metering.upstream_base_url", self.rig.provider.url)
             instance.set("metering.upstream_api_key", self.rig.provider.key)
+        for key, value in self._settings().items():
+            instance.set(key, value)
         try:
             yield instance
         finally:
             self.rig.provider.release()
+
+    def _settings(self) -> Mapping[str, str]:
+        """Return what is set for the subject's sake: some agents do not start without a model."""
+        model = {"model": MODEL} if self.subject.adapter.maps("model") else {}
+        return model | dict(self.subject.trial.settings)
 
     def start(self, instance: Instance) -> None:
         """Start it, and keep one that ends with its work from ending: its provider lets it wait.

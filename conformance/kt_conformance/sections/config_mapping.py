@@ -40,11 +40,16 @@ def check(stage: Stage) -> None:
 
 def _values(stage: Stage) -> dict[str, str]:
     """Return a value that nobody would guess for each mapped key that takes any text."""
-    free = {"model": f"model-{stage.nonce()}", "acp.command": f"command-{stage.nonce()}"}
+    free = {
+        "model": f"{stage.subject.trial.settings.get('model', 'model')}-{stage.nonce()}",
+        "acp.command": f"command-{stage.nonce()}",
+    }
     values = {}
     for rule in stage.subject.adapter.mapping:
         if rule.key in free:
             values[rule.key] = free[rule.key]
+        elif rule.key in stage.subject.trial.settings:
+            values[rule.key] = stage.subject.trial.settings[rule.key]
         elif rule.key not in (*SET_BY_THE_KIT, *LISTENER, "memory.dir"):
             stage.warn(f"{rule.key} is mapped, and was not tried")
     return values

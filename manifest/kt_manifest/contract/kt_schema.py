@@ -43,6 +43,7 @@ class TrialSection(Strict):
 
     args: list[str] | None = None
     say: str | None = None
+    settings: dict[str, str] | None = None
     stream: list[str] | None = None
     crash: list[str] | None = None
     dump: list[str] | None = None

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from kt_manifest import words
+from kt_manifest.configuration import settings
 from kt_manifest.contract import kt_schema
 from kt_manifest.contract.findings import Draft, Finding
 from kt_manifest.contract.trial import NONCE, PATH, Trial
@@ -20,6 +21,7 @@ def declared(section: kt_schema.TrialSection | None) -> Trial:
     return Trial(
         args=tuple(section.args or ()),
         say=section.say,
+        settings=dict(section.settings or {}),
         stream=_maybe(section.stream),
         crash=_maybe(section.crash),
         dump=_maybe(section.dump),
@@ -34,6 +36,7 @@ def judge(draft: Draft) -> Iterator[Finding]:
     for name in _ARGUMENTS:
         yield from _arguments(name, draft.items("kt", "test", name))
     yield from _say(draft.get("kt", "test", "say"))
+    yield from _settings(draft.table("kt", "test", "settings"))
     dump = draft.items("kt", "test", "dump")
     if dump and not any(isinstance(word, str) and PATH in word for word in dump):
         yield _finding(f"dump without {PATH}", f"{PATH}, where the agent is to write", "add it")
@@ -57,6 +60,21 @@ def _say(text: object) -> Iterator[Finding]:
         yield _finding(f"say with {fault}", "text", "remove it")
     if len(text) > LONGEST_SAY_CHARS:
         yield _finding(f"say of {len(text)} characters", f"at most {LONGEST_SAY_CHARS}", "shorten it")
+
+
+def _settings(given: dict[str, object]) -> Iterator[Finding]:
+    for key, text in given.items():
+        if not isinstance(text, str):
+            continue  # a wrong type, judged as such
+        try:
+            settings.check(key, text)
+        except (
+            settings.UnknownKey,
+            settings.ReservedKey,
+            settings.NotEnforcedYet,
+            settings.InvalidValue,
+        ) as refused:
+            yield _finding(f"settings with {words.shown(key)}: {refused}", "what can be set", "correct it")
 
 
 def _reports(draft: Draft) -> Iterator[Finding]:
