@@ -114,6 +114,13 @@ class Instance:
         below = processes.descendants(leader.parent)
         return sorted(below, key=lambda process: process.pid != pid)
 
+    def used_ticks(self) -> int | None:
+        """Return the processor time that its processes have used, in clock ticks; None where it has ended."""
+        leader = processes.read(int(self.entry().get("pid") or 0))
+        if leader is None:
+            return None
+        return leader.ticks + sum(process.ticks for process in processes.descendants(leader.pid))
+
     def writings(self) -> dict[str, tuple[int, int]]:
         """Return the files in its Agent Home, with their sizes and times: what it does there shows."""
         found = {}

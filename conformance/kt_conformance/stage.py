@@ -20,8 +20,9 @@ MODEL = "tck-model"
 WORK_S = 10.0
 """How long the subject may take until its work shows."""
 
-CALM_S = 0.5
+CALM_S = 0.4
 BUSY_S = 3.0
+SETTLE_S = 5.0
 """Work is over when nothing has come for `CALM_S`, or there is enough of it after `BUSY_S`."""
 
 ENOUGH = 50
@@ -94,6 +95,22 @@ class Stage:
             instance.start()
         except KtError as error:
             raise SectionFailed(f"the subject does not start: {error}{self._remedy(str(error))}") from error
+        self.settle(instance)
+
+    def settle(self, instance: Instance) -> None:
+        """Return once it has come up: its processes have used no processor time for a moment, or it is always busy.
+
+        An engine calls an agent running before a slow machine has loaded it: what is done to it then, it never felt.
+        """
+        if not processes.visible():
+            return
+        busy = Deadline(SETTLE_S)
+        used = instance.used_ticks()
+        while busy.left_s:
+            calm = Deadline(CALM_S)
+            if not calm.wait(lambda before=used: instance.used_ticks() != before, within_s=CALM_S):  # type: ignore[misc]
+                return
+            used = instance.used_ticks()
 
     def _remedy(self, message: str) -> str:
         start = self.subject.adapter.start

@@ -28,6 +28,7 @@ def check(stage: Stage) -> None:
         new = _addresses(stage, instance)
         _judge(instance, old, new)
         if crash is None:
+            stage.settle(instance)
             stage.stays(instance, for_s=STAYS_S)
             stage.rig.provider.release()
             stage.finish(instance)
