@@ -46,6 +46,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     "alembic": ("ledger/kt_ledger/store/",),
     "genai_prices": ("ledger/kt_ledger/",),
     "tomlkit": ("manifest/kt_manifest/",),
+    "ruamel": ("manifest/kt_manifest/launch/native/yaml_file.py",),
     "re2": ("manifest/kt_manifest/line_pattern.py",),
     "semver": ("manifest/kt_manifest/",),
     "pydantic": ("manifest/kt_manifest/", "supervisor/kt_supervisor/engine/"),

@@ -23,6 +23,7 @@ AGENT_VERBS = {
     "list": "kt_cli.commands.fleet:show_fleet",
     "show": "kt_cli.commands.show:show",
     "usage": "kt_cli.commands.usage:usage",
+    "render": "kt_cli.commands.render:render",
     "start": "kt_cli.commands.start:start",
     "stop": "kt_cli.commands.stop:stop",
     "restart": "kt_cli.commands.restart:restart",

@@ -122,6 +122,11 @@ class Verbs[Document, Lines](ABC):
         body = {"env": place.caller() if env is None else dict(env)}
         return self._ask(_about(name, "POST", "/start", body=body, timeout_s=START_TIMEOUT_S))
 
+    def render(self, name: str, *, env: Mapping[str, str] | None = None, reveal: bool = False) -> Document:
+        """Return what a start with this environment would run; nothing is started. `reveal`: secrets in the clear."""
+        body = {"env": place.caller() if env is None else dict(env), "reveal": reveal}
+        return self._ask(_about(name, "POST", "/render", body=body))
+
     def stop(self, name: str, *, timeout_s: float = STOP_TIMEOUT_S) -> Document:
         """Stop an agent and everything that it started; after `timeout_s` it is forced."""
         body = {"timeout_s": timeout_s}

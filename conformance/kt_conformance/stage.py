@@ -80,7 +80,7 @@ class Stage:
 
     def _settings(self) -> Mapping[str, str]:
         """Return what is set for the subject's sake: some agents do not start without a model."""
-        model = {"model": MODEL} if self.subject.adapter.maps("model") else {}
+        model = {"model": MODEL} if self.subject.rules_for("model") else {}
         return model | dict(self.subject.trial.settings)
 
     def start(self, instance: Instance) -> None:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kt_conformance import fake_agent
+from kt_conformance import delivery, fake_agent
 from kt_manifest.contract import capability, manifest, snapshot
-from kt_manifest.contract.snapshot import Adapter, EnvTarget, Template
+from kt_manifest.contract.snapshot import Adapter, EnvTarget, Rule, Shape, Template
 from kt_manifest.contract.trial import Trial
 
 
@@ -31,7 +31,11 @@ class Subject:
     @property
     def led(self) -> bool:
         """Whether the adapter tells its agent where the listener is."""
-        return self.adapter.maps("metering.base_url") or self.adapter.maps("metering.origin")
+        return bool(self.rules_for("metering.base_url") or self.rules_for("metering.origin"))
+
+    def rules_for(self, key: str) -> list[Rule]:
+        """Return the rules that deliver a setting (`delivery.rules_for`)."""
+        return delivery.rules_for(self.adapter.mapping, key)
 
     def level(self, name: str) -> capability.Level:
         """Return how well a capability is declared on this system."""
@@ -66,7 +70,7 @@ class Subject:
         }
         found = []
         for rule in self.adapter.mapping:
-            if rule.key in flags and isinstance(rule.target, EnvTarget):
+            if rule.key in flags and isinstance(rule.target, EnvTarget) and rule.shape == Shape():
                 found += [flags.pop(rule.key), rule.target.name]
         return found
 
@@ -74,7 +78,7 @@ class Subject:
     def probe_can_call(self) -> bool:
         """Whether the fake agent can be told the listener's address as this adapter tells it."""
         return any(
-            rule.key == "metering.base_url" and isinstance(rule.target, EnvTarget)
+            rule.key == "metering.base_url" and isinstance(rule.target, EnvTarget) and rule.shape == Shape()
             for rule in self.adapter.mapping
         )
 

@@ -44,6 +44,30 @@ class LinePattern:
         return self._pattern.search(line) is not None
 
 
+class GroupPattern:
+    """A pattern with exactly one group, whose text is what is wanted."""
+
+    def __init__(self, text: str) -> None:
+        """Compile.
+
+        Raises:
+            PatternRefused: as for a `LinePattern`, or it has no group, or more than one.
+        """
+        LinePattern(text)
+        options = re2.Options()
+        options.log_errors = False
+        options.max_mem = MEMORY_BYTES
+        self.text = text
+        self._pattern = re2.compile(text, options)
+        if self._pattern.groups != 1:
+            raise PatternRefused(f"a pattern with {self._pattern.groups} groups, not one")
+
+    def taken_from(self, text: str) -> str | None:
+        """Return what the group has in the first place that fits; None where none does, or the group is empty."""
+        found = self._pattern.search(text)
+        return (found.group(1) or None) if found else None
+
+
 def _told(error: Exception) -> str:
     said = error.args[0] if error.args else "no pattern"
     return said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)

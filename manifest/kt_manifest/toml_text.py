@@ -103,7 +103,7 @@ def parse(text: str) -> dict[str, Any]:
     except RecursionError as error:
         raise NotToml("nested too deeply", line=1) from error
     except ValueError as error:  # TOMLDecodeError is one; so is an integer beyond Python's limit
-        reason, line = _place(str(error), text)
+        reason, line = place(str(error), text)
         raise NotToml(reason, line=line) from error
 
 
@@ -115,7 +115,8 @@ def _bound(text: str) -> None:
             raise NotToml(f"more than {LIMIT_DOTS_PER_LINE} dots in one line", line=number)
 
 
-def _place(message: str, text: str) -> tuple[str, int]:
+def place(message: str, text: str) -> tuple[str, int]:
+    """Return the reason and the line, from 1, of what `tomllib` says about a text."""
     found = _PLACE.search(message)
     if found is None:
         return message.split(":")[0], 1

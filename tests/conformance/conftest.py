@@ -15,7 +15,7 @@ FAKE = str(Path(fake_agent.__file__))
 LIAR = str(Path(__file__).with_name("liar.py"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def rig() -> Iterator[Rig]:
     with Rig() as one:
         yield one

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kt_manifest.line_pattern import LONGEST_PATTERN, LinePattern, PatternRefused
+from kt_manifest.line_pattern import LONGEST_PATTERN, GroupPattern, LinePattern, PatternRefused
 
 ATOMS = st.sampled_from(["a", "b", "A", "0", " ", "é", ".", r"\.", r"\x61", "[ab]", "[^a]", "[a-c0]", "[]a]"])
 PATTERNS = st.recursive(
@@ -63,3 +63,26 @@ def test_what_has_no_bound_or_is_no_pattern_is_refused_with_a_reason(pattern: st
         LinePattern(pattern)
 
     assert str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "taken"),
+    [
+        (r"v([0-9.]+)", "agent v1.2 v3", "1.2"),
+        (r"(?m)^agent (\S+)$", "x\nagent 2-rc.1\n", "2-rc.1"),
+        (r"(?:a|b)(c)?", "a", None),
+        (r"(x*)", "y", None),
+        (r"(z)", "y", None),
+        (r"(?P<release>\d+)", "7", "7"),
+    ],
+)
+def test_a_group_is_taken_from_the_first_place_that_fits(pattern: str, text: str, taken: str | None) -> None:
+    assert taken == GroupPattern(pattern).taken_from(text)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["", "a", "(?:a)", "(a)(b)", "((a))", "(", r"(a)\1", "(" + "a" * LONGEST_PATTERN]
+)
+def test_a_pattern_without_exactly_one_group_is_refused(pattern: str) -> None:
+    with pytest.raises(PatternRefused):
+        GroupPattern(pattern)

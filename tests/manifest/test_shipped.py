@@ -10,6 +10,7 @@ import pytest
 
 from kt_manifest.contract import judgement, manifest
 from kt_manifest.contract.snapshot import Adapter
+from kt_manifest.launch import posture, render
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted((ROOT / "adapters").rglob("adapter.toml"))
@@ -27,6 +28,34 @@ def test_a_shipped_adapter_is_accepted_and_named_after_its_folder(path: Path) ->
     assert adapter == Adapter.from_json(adapter.to_json())
     assert (adapter.metering_source == "engine-observed") <= adapter.maps("metering.base_url")
     assert f"`{path.parent.name}`" in (ROOT / "adapters" / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.parent.name)
+def test_two_instances_of_a_shipped_adapter_share_no_root_and_do_not_update_themselves(path: Path) -> None:
+    adapter = manifest.load(path)
+    caller = {"HOME": "/home/x", "XDG_DATA_HOME": "/home/x/shared"}
+    neighbours = []
+    for name in ("a", "b"):
+        home = Path("/agents") / name
+        run = render.RunFacts(home=home, base_environment=caller, metering_base_url="http://127.0.0.1:1/t/v1")
+        neighbours.append(posture.Neighbour(name, home, render.preview(adapter, {}, run).env))
+
+    found = posture.findings(adapter, None, instances=neighbours)
+
+    assert adapter.posture.isolation is not None
+    assert [] == [one for one in found if one.level == posture.ERROR]
+    assert [] == [one for one in found if "leads out" in one.text]
+
+
+def test_every_addition_of_the_page_can_be_registered(valid: str) -> None:
+    page = (ROOT / "docs" / "adapter-contract.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"(?m)^    \[kt\.(?:substitution|isolation|updates|version)\]\n(?:    .*\n)+", page)
+
+    assert 4 == len(blocks)
+    together = "".join(re.sub(r"(?m)^    ", "", block) for block in blocks)
+    adapter = manifest.parse(valid + together, origin="page")
+    assert adapter.posture.substitution
+    assert adapter.posture.isolation and adapter.posture.updates and adapter.posture.version
 
 
 def test_the_page_that_the_error_message_points_to_is_there() -> None:
@@ -56,6 +85,7 @@ def test_the_page_tells_the_order_of_judgement() -> None:
         "[interaction]",
         "[config.<key>]",
         "[kt]",
+        "[kt.config]",
         "major",
     ]
 

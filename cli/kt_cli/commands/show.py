@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from kt_cli import figures, machine_figures, output, session, table, terminal
+from kt_cli import figures, machine_figures, output, posture_figures, session, table, terminal
 from kt_cli.commands.fleet import STATE_COLOURS
 
 
@@ -73,7 +73,11 @@ def _rows(instance: dict[str, Any]) -> list[tuple[str, str | table.Cell]]:
     )
     rows += [(title, str(instance[key])) for title, key in known if instance.get(key) is not None]
     rows += machine_figures.rows(instance.get("resources"))
-    return [*rows, *machine_figures.limits(instance.get("limits"))]
+    return [
+        *rows,
+        *machine_figures.limits(instance.get("limits")),
+        *posture_figures.rows(instance.get("posture")),
+    ]
 
 
 def _when(instance: dict[str, Any]) -> list[tuple[str, str]]:

@@ -6,20 +6,21 @@ from kt_conformance import delivery
 from kt_conformance.instance import Instance
 from kt_conformance.report import NotApplicable, SectionFailed
 from kt_conformance.stage import Stage
-from kt_manifest.contract.snapshot import EnvTarget, FlagTarget, Rule
+from kt_manifest.contract.snapshot import EnvTarget, FlagTarget, Rule, Shape
 from kt_manifest.contract.trial import PATH
 
 PASS_THROUGH = ("TCK_PROBE", "verbatim-1")
 SETTLE_S = 5.0
-SET_BY_THE_KIT = ("metering.upstream_base_url", "metering.upstream_api_key")
 LISTENER = ("metering.base_url", "metering.origin")
+BY_THE_ENGINE = (*LISTENER, "metering.upstream_base_url", "metering.upstream_api_key")
+FREE = ("model", "acp.command")
 
 
 def check(stage: Stage) -> None:
     """Set what is mapped, start, and look for it."""
     stage.need_eyes()
     values = _values(stage)
-    if not values and not any(rule.key in LISTENER for rule in stage.subject.adapter.mapping):
+    if not values and not stage.subject.led:
         raise NotApplicable("the adapter maps no setting that the kit could set")
     shown = stage.rig.root / f"dump-{stage.nonce()}"
     dump = stage.subject.trial.dump
@@ -40,41 +41,31 @@ def check(stage: Stage) -> None:
 
 def _values(stage: Stage) -> dict[str, str]:
     """Return a value that nobody would guess for each mapped key that takes any text."""
-    free = {
-        "model": f"{stage.subject.trial.settings.get('model', 'model')}-{stage.nonce()}",
-        "acp.command": f"command-{stage.nonce()}",
-    }
-    values = {}
+    given = stage.subject.trial.settings
+    values = {key: value for key, value in given.items() if stage.subject.rules_for(key)}
+    for key in FREE:
+        if stage.subject.rules_for(key):
+            values[key] = f"{given.get(key, key)}-{stage.nonce()}"
     for rule in stage.subject.adapter.mapping:
-        if rule.key in free:
-            values[rule.key] = free[rule.key]
-        elif rule.key in stage.subject.trial.settings:
-            values[rule.key] = stage.subject.trial.settings[rule.key]
-        elif rule.key not in (*SET_BY_THE_KIT, *LISTENER, "memory.dir"):
-            stage.warn(f"{rule.key} is mapped, and was not tried")
+        if rule.key not in (*values, *BY_THE_ENGINE, "memory.dir"):
+            stage.warn(f"{rule.key} is mapped, and was not tried; [kt.test] settings can have a value for it")
     return values
 
 
 def _arrive(stage: Stage, instance: Instance, values: dict[str, str]) -> None:
-    wanted = [(rule, values[rule.key]) for rule in stage.subject.adapter.mapping if rule.key in values]
+    wanted = [(rule, value) for key, value in values.items() for rule in stage.subject.rules_for(key)]
     wanted.append((Rule(f"agent.{PASS_THROUGH[0]}", EnvTarget(PASS_THROUGH[0])), PASS_THROUGH[1]))
     pid = instance.pid
 
     def missing() -> list[str]:
         return [
-            f"{rule.key}: got {delivery.arrived(rule, pid=pid, home=instance.home)!r} in {delivery.described(rule)}, "
+            f"got {delivery.shown(rule, pid=pid, home=instance.home)} in {delivery.described(rule)} ({rule.key}), "
             f"wanted {value!r}"
             for rule, value in wanted
-            if delivery.arrived(rule, pid=pid, home=instance.home) != value
+            if not delivery.holds(rule, value, pid=pid, home=instance.home)
         ]
 
-    listener = [rule for rule in stage.subject.adapter.mapping if rule.key in LISTENER]
-    for rule in listener:
-        got = delivery.arrived(rule, pid=pid, home=instance.home) or ""
-        if f":{instance.entry()['port']}/" not in got + "/":
-            raise SectionFailed(
-                f"{rule.key}: got {got!r} in {delivery.described(rule)}, wanted the listener's address"
-            )
+    _listener(stage, instance, pid)
     # A wrapper may still be about to become the agent.
     stage.deadline.wait(lambda: not missing(), within_s=1.0)
     if found := missing():
@@ -82,14 +73,23 @@ def _arrive(stage: Stage, instance: Instance, values: dict[str, str]) -> None:
     _below(stage, instance, wanted)
 
 
+def _listener(stage: Stage, instance: Instance, pid: int) -> None:
+    port = instance.entry()["port"]
+    for rule in [rule for key in LISTENER for rule in stage.subject.rules_for(key)]:
+        got = delivery.address(rule, pid=pid, home=instance.home) or ""
+        if not got.startswith(f"http://127.0.0.1:{port}"):
+            what = "another address" if got else "nothing"
+            raise SectionFailed(
+                f"got {what} in {delivery.described(rule)} ({rule.key}), wanted the listener's address"
+            )
+
+
 def _below(stage: Stage, instance: Instance, wanted: list[tuple[Rule, str]]) -> None:
     """Tell where a process below the first one lost a variable: it may be a tool of the agent, or the agent itself."""
     for process in instance.tree()[1:]:
         for rule, value in wanted:
-            if (
-                isinstance(rule.target, EnvTarget)
-                and delivery.arrived(rule, pid=process.pid, home=instance.home) != value
-            ):
+            lost = not delivery.holds(rule, value, pid=process.pid, home=instance.home)
+            if isinstance(rule.target, EnvTarget) and lost:
                 stage.warn(
                     f"process {process.pid}, which the subject started, does not have {rule.target.name}"
                 )
@@ -99,7 +99,8 @@ def _dumped(stage: Stage, shown: Path, values: dict[str, str]) -> None:
     stage.deadline.until(shown.exists, "the file that [kt.test] dump names", within_s=SETTLE_S)
     lines = set(shown.read_text(errors="surrogateescape").splitlines())
     wanted = [f"env={PASS_THROUGH[0]}={PASS_THROUGH[1]}"]
-    for rule in stage.subject.adapter.mapping:
+    plain = [rule for rule in stage.subject.adapter.mapping if rule.shape == Shape()]
+    for rule in plain:
         if rule.key in values and isinstance(rule.target, EnvTarget):
             wanted.append(f"env={rule.target.name}={values[rule.key]}")
         if rule.key in values and isinstance(rule.target, FlagTarget):

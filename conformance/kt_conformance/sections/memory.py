@@ -16,7 +16,7 @@ SETTLE_S = 1.0
 
 def check(stage: Stage) -> None:
     """Attach, start, look, start again, detach, start, look."""
-    rules = [rule for rule in stage.subject.adapter.mapping if rule.key == KEY]
+    rules = stage.subject.rules_for(KEY)
     if not rules:
         raise NotApplicable(f"the adapter does not map {KEY}")
     stage.need_eyes()
@@ -33,7 +33,7 @@ def check(stage: Stage) -> None:
             _kept(folder, life)
         instance.kt.memory_detach(NAME)
         stage.start(instance)
-        _withheld(instance, rules)
+        _withheld(instance, rules, str(folder))
         stage.rig.provider.release()
         stage.finish(instance)
         if not (folder / KEEPSAKE).exists():
@@ -41,17 +41,17 @@ def check(stage: Stage) -> None:
 
 
 def _delivered(stage: Stage, instance: Instance, rules: list[Rule], folder: str) -> None:
-    pid = instance.pid
-    for rule in rules:
-        stage.deadline.wait(
-            lambda rule=rule: delivery.arrived(rule, pid=pid, home=instance.home) == folder,  # type: ignore[misc]
-            within_s=SETTLE_S,
+    pid, home = instance.pid, instance.home
+
+    def lost() -> list[Rule]:
+        return [rule for rule in rules if not delivery.holds(rule, folder, pid=pid, home=home)]
+
+    stage.deadline.wait(lambda: not lost(), within_s=SETTLE_S)
+    for rule in lost():
+        got = delivery.shown(rule, pid=pid, home=home)
+        raise SectionFailed(
+            f"{KEY}: got {got} in {delivery.described(rule)} of the subject's process, wanted {folder}"
         )
-        got = delivery.arrived(rule, pid=pid, home=instance.home)
-        if got != folder:
-            raise SectionFailed(
-                f"{KEY}: got {got!r} in {delivery.described(rule)} of the subject's process, wanted {folder}"
-            )
 
 
 def _kept(folder: Path, life: int) -> None:
@@ -62,9 +62,9 @@ def _kept(folder: Path, life: int) -> None:
     keepsake.touch()
 
 
-def _withheld(instance: Instance, rules: list[Rule]) -> None:
+def _withheld(instance: Instance, rules: list[Rule], folder: str) -> None:
     for rule in rules:
-        if (got := delivery.arrived(rule, pid=instance.pid, home=instance.home)) is not None:
+        if folder in (delivery.arrived(rule, pid=instance.pid, home=instance.home) or ""):
             raise SectionFailed(
-                f"{KEY}: got {got!r} in {delivery.described(rule)} after it was detached, wanted nothing"
+                f"{KEY}: got {folder} in {delivery.described(rule)} after it was detached, wanted nothing"
             )

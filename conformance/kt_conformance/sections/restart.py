@@ -49,13 +49,13 @@ def _come_back(stage: Stage, instance: Instance, old_run: str) -> None:
 
 
 def _addresses(stage: Stage, instance: Instance) -> dict[Rule, str]:
-    rules = [rule for rule in stage.subject.adapter.mapping if rule.key == "metering.base_url"]
+    rules = stage.subject.rules_for("metering.base_url")
     return {rule: _address(stage, instance, rule) for rule in rules}
 
 
 def _address(stage: Stage, instance: Instance, rule: Rule) -> str:
     pid = instance.pid
-    got = stage.deadline.wait(lambda: delivery.arrived(rule, pid=pid, home=instance.home), within_s=SETTLE_S)
+    got = stage.deadline.wait(lambda: delivery.address(rule, pid=pid, home=instance.home), within_s=SETTLE_S)
     if got is None:
         raise SectionFailed(
             f"{rule.key}: got nothing in {delivery.described(rule)}, wanted the listener's address"

@@ -6,7 +6,7 @@ from typing import Any
 from kt_manifest import words
 from kt_manifest.contract import schema
 from kt_manifest.contract.findings import Draft, Finding, section
-from kt_manifest.contract.snapshot import EnvTarget, FileTarget, FlagTarget, Rule, Target
+from kt_manifest.contract.snapshot import EnvTarget, FileTarget, FlagTarget, Target
 from kt_manifest.launch import native_path
 
 TARGETS = ("env", "flag", "file")
@@ -23,18 +23,14 @@ def judge(draft: Draft) -> Iterator[Finding]:
         yield from _clashes(rules)
 
 
-def rules_of(config: dict[str, schema.RuleSection]) -> tuple[Rule, ...]:
-    """Return the mapping of a manifest without faults."""
-    return tuple(Rule(key, _target(rule.model_dump(exclude_none=True))) for key, rule in config.items())
-
-
 def quoted_section(misfit: schema.Misfit) -> str | None:
     """Return the section that was probably meant where TOML has split an unquoted dotted key into tables."""
-    path, value = [str(part) for part in misfit.loc[1:]], misfit.value
+    depth = misfit.loc.index("config") + 1
+    path, value = [str(part) for part in misfit.loc[depth:]], misfit.value
     while isinstance(value, dict) and len(value) == 1 and not set(value) & set(TARGETS):
         name, value = next(iter(value.items()))
         path.append(str(name))
-    return section(("config", ".".join(path))) if isinstance(value, dict) else None
+    return section((*misfit.loc[:depth], ".".join(path))) if isinstance(value, dict) else None
 
 
 def _judge_rule(key: str, rule: Any) -> Iterator[Finding]:
@@ -48,10 +44,11 @@ def _judge_rule(key: str, rule: Any) -> Iterator[Finding]:
         got = "no target" if not chosen else " and ".join(chosen)
         yield Finding(where, "invalid_field", got, _ONE_TARGET, "keep one target in each rule")
     for target in chosen:
-        yield from _judge_target(where, target, rule[target])
+        yield from judge_target(where, target, rule[target])
 
 
-def _judge_target(where: str, target: str, value: Any) -> Iterator[Finding]:
+def judge_target(where: str, target: str, value: Any) -> Iterator[Finding]:
+    """Give the faults of one target by itself."""
     if target == "file":
         yield from _judge_file(where, value if isinstance(value, dict) else {"path": None, "key": None})
     elif isinstance(value, str):
@@ -87,18 +84,19 @@ def _fault_in_native_key(key: str) -> str | None:
     return words.fault_in_shown_name(key)
 
 
-def _target(rule: dict[str, Any]) -> Target:
+def target_of(rule: dict[str, Any]) -> Target:
+    """Return the target of a rule without faults."""
     if "env" in rule:
         return EnvTarget(rule["env"])
     if "flag" in rule:
         return FlagTarget(rule["flag"])
-    return FileTarget("/".join(native_path.segments(rule["file"]["path"])), rule["file"]["key"])
+    return FileTarget("/".join(native_path.segments(rule["file"]["path"])), rule["file"].get("key") or "")
 
 
 def _clashes(rules: dict[str, Any]) -> Iterator[Finding]:
     earlier: list[tuple[str, Target]] = []
     for key, rule in rules.items():
-        target = _target(rule)
+        target = target_of(rule)
         for other_key, other in earlier:
             if fault := _clash(target, other):
                 where = section(("config", key))

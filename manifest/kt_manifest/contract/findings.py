@@ -93,7 +93,9 @@ def place(loc: schema.Loc, value: object) -> str:
 
 
 def _depth(loc: schema.Loc) -> int:
-    # Sections are one level deep in [adapter], [metering] and [interaction], two in the others.
+    # Sections are one level deep in [adapter], [metering] and [interaction], three in [kt.config], two in the others.
+    if loc[:2] == ("kt", "config"):
+        return 3
     return 2 if loc[0] in ("lifecycle", "capabilities", "config", "kt") else 1
 
 

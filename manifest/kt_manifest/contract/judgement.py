@@ -12,7 +12,17 @@ from urllib.parse import urlsplit
 import semver
 
 from kt_manifest import nearest, words
-from kt_manifest.contract import config_rules, kinds, names, ready_rules, schema, snapshot, trial_rules
+from kt_manifest.contract import (
+    config_rules,
+    kinds,
+    kt_config_rules,
+    names,
+    posture_rules,
+    ready_rules,
+    schema,
+    snapshot,
+    trial_rules,
+)
 from kt_manifest.contract.findings import Draft, Finding, place, section
 
 _PARTS_LIMIT = (
@@ -48,7 +58,7 @@ def _unknown_keys(draft: Draft) -> Iterator[Finding]:
     for misfit in draft.misfits_of("key"):
         where, name = misfit.loc[:-1], str(misfit.loc[-1])
         known = schema.known_keys(where)
-        quoted = config_rules.quoted_section(misfit) if where[:1] == ("config",) else None
+        quoted = config_rules.quoted_section(misfit) if "config" in where[:2] else None
         yield Finding(
             place(misfit.loc, misfit.value),
             "unknown_key",
@@ -193,6 +203,7 @@ def _interaction(draft: Draft) -> Iterator[Finding]:
 def _kt(draft: Draft) -> Iterator[Finding]:
     yield from draft.wrong_types("kt")
     yield from ready_rules.judge(draft)
+    yield from posture_rules.judge(draft)
     yield from trial_rules.judge(draft)
     if not isinstance(draft.get("kt", "send"), dict):
         return
@@ -232,4 +243,5 @@ JUDGEMENT: tuple[tuple[str, Callable[[Draft], Iterator[Finding]]], ...] = (
     ("[interaction]", _interaction),
     ("config rules", config_rules.judge),
     ("[kt]", _kt),
+    ("[kt.config]", kt_config_rules.judge),
 )

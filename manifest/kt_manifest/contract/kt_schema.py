@@ -5,7 +5,7 @@ Strict as the rest of the manifest (`schema`); what is of more than one type is 
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class Strict(BaseModel):
@@ -31,6 +31,66 @@ class SendSection(Strict):
     url: str | None = None
 
 
+class KtFileSection(Strict):
+    """`file = { path, key }` of a rule below `[kt.config]`; a template has no key."""
+
+    path: str | None = None
+    key: str | None = None
+
+
+class KtRuleSection(Strict):
+    """`[kt.config."<key>"]`: in which form a value arrives, and where, when the contract has no such target."""
+
+    env: str | None = None
+    flag: str | None = None
+    file: KtFileSection | None = None
+    format: Literal["toml", "json", "yaml", "env", "text"] | None = None
+    type: Literal["string", "integer", "number", "boolean", "array", "json"] | None = None
+    merge: bool | None = None
+    template: str | None = None
+
+
+class SubstitutionSection(Strict):
+    """`[kt.substitution]`: how the agent writes placeholders for variables in its own configuration."""
+
+    syntax: list[Literal["{env:VAR}", "${VAR}", "${VAR:-text}", "$VAR", "%VAR%"]] | None = None
+
+
+class IsolationSection(Strict):
+    """`[kt.isolation]`: which variables get a folder inside the Agent Home."""
+
+    env: dict[str, str] = Field(default_factory=dict)
+    undocumented: list[str] = Field(default_factory=list)
+    validated: str | None = None
+
+
+class ConfigSwitchSection(Strict):
+    """`config = { env, key, value }` in `[kt.updates]`."""
+
+    env: str | None = None
+    key: str | None = None
+    value: Any = None
+
+
+class UpdatesSection(Strict):
+    """`[kt.updates]`: how self-update is switched off. `posture_rules` judges what is of more than one type."""
+
+    never: bool | None = None
+    env: dict[str, str] = Field(default_factory=dict)
+    args: list[str] = Field(default_factory=list)
+    config: ConfigSwitchSection | None = None
+    switch: str | None = None
+    managed_layer: Any = None
+    verified: str | None = None
+
+
+class VersionSection(Strict):
+    """`[kt.version]`: how the installed release is asked."""
+
+    command: list[str] | None = None
+    pattern: str | None = None
+
+
 class ReportsSection(Strict):
     """`reports` in `[kt.test]`: the tokens that one life of a self-reporting agent adds up to in a test."""
 
@@ -54,6 +114,11 @@ class TrialSection(Strict):
 class KtSection(Strict):
     """`[kt]`: where this engine's additions go."""
 
+    config: dict[str, KtRuleSection] = Field(default_factory=dict)
     ready: ReadySection | None = None
     send: SendSection | None = None
+    substitution: SubstitutionSection | None = None
+    isolation: IsolationSection | None = None
+    updates: UpdatesSection | None = None
+    version: VersionSection | None = None
     test: TrialSection | None = None

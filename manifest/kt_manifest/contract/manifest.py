@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from kt_manifest import toml_text, words
-from kt_manifest.contract import config_rules, judgement, ready_rules, schema, snapshot, trial_rules
+from kt_manifest.contract import (
+    declared_posture,
+    judgement,
+    kt_config_rules,
+    posture_rules,
+    ready_rules,
+    schema,
+    snapshot,
+    trial_rules,
+)
 from kt_manifest.contract.capability import Declaration, Level, Support
 from kt_manifest.contract.findings import Finding
 from kt_manifest.contract.snapshot import Adapter, Template
@@ -198,6 +207,7 @@ def _adapter(model: schema.Manifest) -> Adapter:
     assert model.adapter and model.adapter.kind and model.lifecycle and model.capabilities, "judged before"
     assert model.metering and model.metering.source and model.contract_version, "judged before"
     operations = model.lifecycle
+    mapping, types = kt_config_rules.mapping(model.config, model.kt.config if model.kt else {})
     return Adapter(
         kind=model.adapter.kind,
         display_name=model.adapter.name,
@@ -211,9 +221,11 @@ def _adapter(model: schema.Manifest) -> Adapter:
         metering_source=model.metering.source,
         send_url=model.kt.send.url if model.kt and model.kt.send else None,
         channel=model.interaction.channel if model.interaction else snapshot.CHANNELS[0],
-        mapping=config_rules.rules_of(model.config),
+        mapping=mapping,
+        types=types,
         contract_version=model.contract_version.strip(),
         ready=ready_rules.declared(model.kt.ready) if model.kt and model.kt.ready else None,
+        posture=posture_rules.declared(model.kt) if model.kt else declared_posture.NOTHING,
         trial=trial_rules.declared(model.kt.test if model.kt else None),
     )
 

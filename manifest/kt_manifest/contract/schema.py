@@ -10,13 +10,14 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
+from kt_manifest.contract import kt_schema
 from kt_manifest.contract.kt_schema import (
+    KtFileSection,
+    KtRuleSection,
     KtSection,
     ReadySection,
-    ReportsSection,
     SendSection,
     Strict,
-    TrialSection,
 )
 
 Loc = tuple[str | int, ...]
@@ -114,10 +115,17 @@ _TABLES: tuple[tuple[tuple[str, ...], type[Strict]], ...] = (
     (("config", "*"), RuleSection),
     (("config", "*", "file"), FileSection),
     (("kt",), KtSection),
+    (("kt", "config", "*"), KtRuleSection),
+    (("kt", "config", "*", "file"), KtFileSection),
     (("kt", "ready"), ReadySection),
     (("kt", "send"), SendSection),
-    (("kt", "test"), TrialSection),
-    (("kt", "test", "reports"), ReportsSection),
+    (("kt", "substitution"), kt_schema.SubstitutionSection),
+    (("kt", "isolation"), kt_schema.IsolationSection),
+    (("kt", "updates"), kt_schema.UpdatesSection),
+    (("kt", "updates", "config"), kt_schema.ConfigSwitchSection),
+    (("kt", "version"), kt_schema.VersionSection),
+    (("kt", "test"), kt_schema.TrialSection),
+    (("kt", "test", "reports"), kt_schema.ReportsSection),
 )
 
 
@@ -159,8 +167,15 @@ def _misfit(detail: Any) -> Misfit:
     if detail["type"] == "literal_error":
         words = str(detail["ctx"]["expected"])
         return Misfit("word" if isinstance(detail["input"], str) else "type", loc, detail["input"], words)
-    wanted = {"string_type": "a string", "list_type": "an array of strings", "dict_type": "a table"}
-    return Misfit("type", loc, detail["input"], wanted.get(detail["type"], _otherwise(detail["type"])))
+    return Misfit("type", loc, detail["input"], _WANTED.get(detail["type"], _otherwise(detail["type"])))
+
+
+_WANTED = {
+    "string_type": "a string",
+    "list_type": "an array of strings",
+    "dict_type": "a table",
+    "bool_type": "true or false",
+}
 
 
 def _otherwise(error_type: str) -> str:

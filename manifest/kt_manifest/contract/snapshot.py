@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kt_manifest import words
+from kt_manifest.contract import declared_posture
 from kt_manifest.contract.capability import Declaration
+from kt_manifest.contract.declared_posture import Posture
 from kt_manifest.contract.trial import Trial
 
 SELF_REPORTED = "self-reported"
@@ -42,7 +44,10 @@ class FlagTarget:
 
 @dataclass(frozen=True, slots=True)
 class FileTarget:
-    """Deliver into a TOML file: `path` relative to the Agent Home, `/` between its names; `key` dotted."""
+    """Deliver into a file: `path` relative to the Agent Home, `/` between its names; `key` dotted.
+
+    `key` is empty where a template says the whole of the file.
+    """
 
     path: str
     key: str
@@ -51,12 +56,30 @@ class FileTarget:
 Target = EnvTarget | FlagTarget | FileTarget
 
 
+FORMATS = ("toml", "json", "yaml", "env", "text")
+TYPES = ("string", "integer", "number", "boolean", "array", "json")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """In which form a value arrives; without anything said it is the contract's own: TOML, written whole.
+
+    `template` is a text with `${key}` references that is delivered in place of the value, in the format `format`.
+    `merge` puts values into the file that is there, instead of writing it whole.
+    """
+
+    format: str = "toml"
+    merge: bool = False
+    template: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """Where the value of one unified key goes; one key may have several rules."""
 
     key: str
     target: Target
+    shape: Shape = Shape()
 
 
 READY_DEADLINE_S = 60.0
@@ -84,7 +107,8 @@ class Adapter:
     """Everything frozen at registration.
 
     `start` is None for a kind that cannot launch. `contract_version` is what the manifest declared, None for a
-    built-in kind. `mapping` is in the order of the manifest. `trial` alone is not frozen: only tests are interested.
+    built-in kind. `mapping` is in the order of the manifest. `types` says which keys are more than text where the
+    target can tell: each is one of `TYPES`. `trial` alone is not frozen: only tests are interested.
     """
 
     kind: str
@@ -98,8 +122,10 @@ class Adapter:
     channel: str = "stdio"
     send_url: str | None = None
     mapping: tuple[Rule, ...] = ()
+    types: Mapping[str, str] = field(default_factory=dict)
     contract_version: str | None = None
     ready: Ready | None = None
+    posture: Posture = declared_posture.NOTHING
     trial: Trial = field(default=Trial(), compare=False)
 
     def maps(self, key: str) -> bool:

@@ -7,16 +7,20 @@ import json
 from typing import Any
 
 from kt_manifest.contract.capability import CAPABILITIES, SYSTEMS, Declaration, Level, Support
+from kt_manifest.contract.declared_posture import Posture
 from kt_manifest.contract.snapshot import (
     CHANNELS,
+    FORMATS,
     SOURCES,
     STREAMS,
+    TYPES,
     Adapter,
     EnvTarget,
     FileTarget,
     FlagTarget,
     Ready,
     Rule,
+    Shape,
     Target,
     Template,
 )
@@ -59,25 +63,34 @@ def read(text: str) -> Adapter:
 
 def _plain(adapter: Adapter) -> dict[str, Any]:
     templates = {name: getattr(adapter, name) for name in ("start", "stop", "pause", "resume")}
-    return {
-        "schema_version": VERSION,
-        "kind": adapter.kind,
-        "display_name": adapter.display_name,
-        "contract_version": adapter.contract_version,
-        "lifecycle": {
-            name: {"exec": template.exec, "args": list(template.args), "env": dict(template.env)}
-            for name, template in templates.items()
-            if template is not None
-        },
-        "capabilities": {
-            name: {system: getattr(adapter.declaration, name).on(system).value for system in SYSTEMS}
-            for name in CAPABILITIES
-        },
-        "metering_source": adapter.metering_source,
-        "channel": adapter.channel,
-        **({"send_url": adapter.send_url} if adapter.send_url is not None else {}),
-        "mapping": [{"key": rule.key, **_plain_target(rule.target)} for rule in adapter.mapping],
-    } | ({} if adapter.ready is None else {"ready": _plain_ready(adapter.ready)})
+    declared = adapter.posture.to_json()
+    return (
+        {
+            "schema_version": VERSION,
+            "kind": adapter.kind,
+            "display_name": adapter.display_name,
+            "contract_version": adapter.contract_version,
+            "lifecycle": {
+                name: {"exec": template.exec, "args": list(template.args), "env": dict(template.env)}
+                for name, template in templates.items()
+                if template is not None
+            },
+            "capabilities": {
+                name: {system: getattr(adapter.declaration, name).on(system).value for system in SYSTEMS}
+                for name in CAPABILITIES
+            },
+            "metering_source": adapter.metering_source,
+            "channel": adapter.channel,
+            **({"send_url": adapter.send_url} if adapter.send_url is not None else {}),
+            "mapping": [
+                {"key": rule.key, **_plain_target(rule.target), **_plain_shape(rule.shape)}
+                for rule in adapter.mapping
+            ],
+            **({"types": dict(adapter.types)} if adapter.types else {}),
+        }
+        | ({} if adapter.ready is None else {"ready": _plain_ready(adapter.ready)})
+        | ({"posture": declared} if declared else {})
+    )
 
 
 def _plain_ready(ready: Ready) -> dict[str, Any]:
@@ -97,6 +110,13 @@ def _plain_target(target: Target) -> dict[str, Any]:
             return {"file": {"path": path, "key": key}}
 
 
+def _plain_shape(shape: Shape) -> dict[str, Any]:
+    if shape == Shape():
+        return {}
+    facts = {"format": shape.format, "merge": shape.merge}
+    return {"shape": facts if shape.template is None else {**facts, "template": shape.template}}
+
+
 def _adapter(facts: dict[str, Any]) -> Adapter:
     templates = {
         name: _template(facts["lifecycle"].get(name)) for name in ("start", "stop", "pause", "resume")
@@ -110,12 +130,16 @@ def _adapter(facts: dict[str, Any]) -> Adapter:
         metering_source=_one_of(facts["metering_source"], SOURCES),
         channel=_one_of(facts.get("channel", "stdio"), CHANNELS),
         send_url=None if facts.get("send_url") is None else str(facts["send_url"]),
-        mapping=tuple(Rule(_text(rule["key"]), _target(rule)) for rule in facts["mapping"]),
+        mapping=tuple(
+            Rule(_text(rule["key"]), _target(rule), _shape(rule.get("shape"))) for rule in facts["mapping"]
+        ),
+        types={_text(key): _one_of(type_, TYPES) for key, type_ in facts.get("types", {}).items()},
         ready=None if facts.get("ready") is None else _ready(facts["ready"]),
         start=templates["start"],
         stop=templates["stop"],
         pause=templates["pause"],
         resume=templates["resume"],
+        posture=Posture.from_json(facts.get("posture", {})),
     )
 
 
@@ -150,6 +174,17 @@ def _target(facts: dict[str, Any]) -> Target:
     if "flag" in facts:
         return FlagTarget(_text(facts["flag"]))
     return FileTarget(_text(facts["file"]["path"]), _text(facts["file"]["key"]))
+
+
+def _shape(facts: dict[str, Any] | None) -> Shape:
+    if facts is None:
+        return Shape()
+    template = facts.get("template")
+    return Shape(
+        format=_one_of(facts["format"], FORMATS),
+        merge=facts["merge"] is True,
+        template=None if template is None else _text(template),
+    )
 
 
 def _text(value: object) -> str:

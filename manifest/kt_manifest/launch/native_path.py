@@ -2,8 +2,9 @@
 
 import re
 
-RESERVED = frozenset({"config.toml", ".kt.new"})
-"""Names that are ours at any depth's top: the operator's own layer, and the file an atomic replace begins with."""
+MERGED = ".kt.merged.json"
+RESERVED = frozenset({"config.toml", ".kt.new", MERGED})
+"""Names that are ours: the operator's own layer, the file an atomic replace begins with, what was put into files."""
 
 _DRIVE = re.compile(r"[A-Za-z]:")
 _MAX_SEGMENT_BYTES = 255  # NAME_MAX on Linux and macOS (limits.h)

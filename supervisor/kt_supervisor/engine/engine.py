@@ -32,6 +32,7 @@ from kt_supervisor.engine.control.interaction_routes import InteractionRoutes
 from kt_supervisor.engine.control.log_routes import LogRoutes
 from kt_supervisor.engine.control.machine_routes import MachineRoutes
 from kt_supervisor.engine.control.memory_routes import MemoryRoutes
+from kt_supervisor.engine.control.render_routes import RenderRoutes
 from kt_supervisor.engine.control.server import Control, Group
 from kt_supervisor.engine.gateway.journals import Journals
 from kt_supervisor.engine.gateway.link import GatewayLink
@@ -199,6 +200,7 @@ class Engine:
             InteractionRoutes(self, fleet, parts),
             ConfigurationRoutes(self, fleet, parts),
             MemoryRoutes(self, fleet, parts),
+            RenderRoutes(self, fleet, parts),
             MachineRoutes(self, fleet, parts),
         )
 

@@ -126,7 +126,7 @@ def test_the_table_has_the_steps_of_the_contract_in_its_order() -> None:
 
     # TOML comes before there is a document to judge, negotiation after nothing is wrong with it.
     assert STEPS[1:-1] == [step for step in steps if step in STEPS]
-    assert {"name", "stop, pause, resume", "[interaction]", "[kt]"} == set(steps) - set(STEPS)
+    assert {"name", "stop, pause, resume", "[interaction]", "[kt]", "[kt.config]"} == set(steps) - set(STEPS)
 
 
 def test_all_faults_are_given_in_the_order_of_judgement(blocks: dict[str, str]) -> None:

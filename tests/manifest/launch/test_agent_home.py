@@ -176,3 +176,66 @@ def test_a_folder_that_turns_into_a_link_at_the_worst_moment_leads_nowhere(home:
 
     assert refused
     assert (home.parent / "outside" / "victim").read_text() == OURS + "untouched"
+
+
+def test_folders_are_made_for_their_owner_alone_and_what_is_in_them_stays(home: Path) -> None:
+    (home / "there").mkdir(mode=0o750)
+    (home / "there" / "kept").write_text("x")
+
+    agent_home.make_folders(home, ["a/b", "there/below", "a\\c"])
+    agent_home.make_folders(home, ["a/b", "there"])
+
+    modes = {name: (home / name).stat().st_mode & 0o777 for name in ("a", "a/b", "a/c", "there/below")}
+    assert dict.fromkeys(modes, 0o700) == modes
+    assert "x" == (home / "there" / "kept").read_text()
+
+
+@pytest.mark.parametrize(
+    "path", ["", "/x", "../x", "a/../x", "config.toml", "link", "link/a", "file", "file/a", "pipe"]
+)
+def test_a_folder_that_would_lie_elsewhere_or_cannot_be_is_refused(home: Path, path: str) -> None:
+    (home / "link").symlink_to(home.parent / "outside")
+    (home / "file").write_text("mine")
+    os.mkfifo(home / "pipe")
+
+    with pytest.raises(RenderRefused) as refused:
+        agent_home.make_folders(home, [path])
+
+    assert 1 == refused.value.exit_code
+    assert ["victim"] == [entry.name for entry in (home.parent / "outside").iterdir()]
+    assert "mine" == (home / "file").read_text()
+
+
+def test_a_home_that_is_away_takes_no_folder(home: Path) -> None:
+    with pytest.raises(RenderRefused):
+        agent_home.make_folders(home / "away", ["a"])
+
+
+def test_no_folder_to_make_needs_no_home(tmp_path: Path) -> None:
+    agent_home.make_folders(tmp_path / "away", [])
+
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_file_of_the_home_is_read_through_no_link(home: Path) -> None:
+    (home / "sub").mkdir()
+    (home / "sub" / "a").write_bytes(b"x")
+    (home / "link").symlink_to(home.parent / "outside")
+    (home / "alias").symlink_to(home / "sub" / "a")
+    os.mkfifo(home / "pipe")
+    before = len(list(Path("/dev/fd").iterdir()))
+
+    assert b"x" == agent_home.read_file(home, "sub/a")
+    for path in (
+        "sub",
+        "sub/b",
+        "no/a",
+        "link/victim",
+        "alias",
+        "pipe",
+        "../outside/victim",
+        "/etc/hostname",
+    ):
+        assert agent_home.read_file(home, path) is None
+    assert agent_home.read_file(home / "away", "a") is None
+    assert before == len(list(Path("/dev/fd").iterdir()))

@@ -3,11 +3,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kt_manifest.contract import kinds, manifest
-from kt_manifest.contract.snapshot import Adapter, EnvTarget, FileTarget, FlagTarget, Rule, Template
-from kt_manifest.launch import render
-from kt_manifest.launch.render import RenderedFile, RunFacts
+from kt_manifest.contract.declared_posture import ConfigSwitch, Isolation, Posture, Updates
+from kt_manifest.contract.snapshot import Adapter, EnvTarget, FileTarget, FlagTarget, Rule, Shape, Template
+from kt_manifest.launch import placeholders, render
+from kt_manifest.launch.provenance import Source
+from kt_manifest.launch.render import PlaceholderUnset, RenderedFile, RunFacts
 
 GOLDENS = Path(__file__).parent / "goldens"
 LOOPBACK = "127.0.0.1,localhost,::1"
@@ -128,9 +132,10 @@ def test_later_wins_from_the_caller_to_the_engine() -> None:
         "E": "base",
     }
     assert launch.notices == (
+        "A of the adapter's environment is replaced: model sets it",
+        "A of the caller's environment is replaced: model sets it",
         "agent.D is not delivered: metering.base_url sets D",
         "D of the caller's environment is replaced: metering.base_url sets it",
-        "A of the caller's environment is replaced: model sets it",
     )
 
 
@@ -293,3 +298,313 @@ def test_whoever_sets_a_secret_can_be_warned_before_any_start() -> None:
     assert [
         render.exposure(adapter, key) for key in ("acp.command", "acp.args", "metering.upstream_api_key")
     ] == [None] * 3
+
+
+# -- placeholders, isolation, updates ------------------------------------------------------------------------------
+def _replacing(*rules: Rule, syntax: str = "{env:VAR}", **parts: object) -> Adapter:
+    plain = _adapter(*rules)
+    return replace(plain, posture=Posture(substitution=(syntax,), **parts))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("rules", "values", "label"),
+    [
+        ((Rule("model", EnvTarget("M")),), {"model": "{env:GONE}"}, "model"),
+        ((Rule("model", FlagTarget("--m")),), {"model": "{env:GONE}"}, "model"),
+        ((Rule("model", FileTarget("a.toml", "k")),), {"model": "{env:GONE}"}, "model"),
+        ((Rule("model", FileTarget("a.toml", "k")),), {"model": '{"a": "\\u007benv:GONE}"}'}, "model"),
+        ((Rule("acp.args", FlagTarget("-a")),), {"acp.args": ["x", "{env:GONE}"]}, "acp.args"),
+        ((Rule("acp.args", FileTarget("a.toml", "k")),), {"acp.args": ["x", "{env:GONE}"]}, "acp.args"),
+        ((), {"agent.CONTENT": '{"a": {"b": ["{env:GONE}"]}}'}, "agent.CONTENT"),
+        (
+            (Rule("model", FileTarget("a.json", "k"), Shape(format="json", merge=True)),),
+            {"model": "{env:GONE}"},
+            "model",
+        ),
+        (
+            (
+                Rule(
+                    "model",
+                    FileTarget("a.json", ""),
+                    Shape(format="json", merge=True, template='{"{env:GONE}": "${model}"}'),
+                ),
+            ),
+            {"model": "m"},
+            "a.json",
+        ),
+        (
+            (
+                Rule(
+                    "model",
+                    FileTarget("a.yaml", ""),
+                    Shape(format="yaml", template='x: "\\x7benv:GONE}"\ny: ${model}\n'),
+                ),
+            ),
+            {"model": "m"},
+            "a.yaml",
+        ),
+        (
+            (
+                Rule(
+                    "model",
+                    EnvTarget("M"),
+                    Shape(format="json", template='{"a": "{env:GONE}", "b": "${model}"}'),
+                ),
+            ),
+            {"model": "m"},
+            "model",
+        ),
+        ((), {"agent.CONTENT": json.dumps({"a": json.dumps({"b": "\u007benv:GONE}"})})}, "agent.CONTENT"),
+    ],
+)
+def test_a_placeholder_without_a_value_renders_nothing_whatever_its_target(
+    rules: tuple[Rule, ...], values: dict[str, str], label: str
+) -> None:
+    adapter = _replacing(*rules)
+
+    with pytest.raises(PlaceholderUnset) as caught:
+        render.render(adapter, values, _run())
+
+    assert 1 == caught.value.exit_code
+    assert f"{label} names GONE, which is not set" in str(caught.value)
+    assert render.render(adapter, values | {"agent.GONE": "x"}, _run()).env["GONE"] == "x"
+    with pytest.raises(PlaceholderUnset, match="which is empty"):
+        render.render(adapter, values | {"agent.GONE": ""}, _run())
+
+
+def test_what_the_adapter_itself_writes_is_scanned_as_well() -> None:
+    start = Template(exec="{env:A}", args=("{env:B}",), env={"CONTENT": "{env:C}", "EMPTY": ""})
+    updates = Updates(
+        env={"U": "{env:D}"}, args=("{env:E}",), config=ConfigSwitch(env="J", key="k", value="{env:EMPTY}")
+    )
+    adapter = replace(_replacing(updates=updates), start=start)
+
+    launch = render.preview(adapter, {}, _run())
+
+    assert {
+        ("[lifecycle.start] args", "B"),
+        ("[lifecycle.start] env, CONTENT", "C"),
+        ("[kt.updates], U", "D"),
+        ("[kt.updates] args", "E"),
+        ("[kt.updates], J", "EMPTY"),
+    } == {(one.label, one.name) for one in launch.unset}
+    assert ("{env:A}", "{env:B}", "{env:E}") == launch.argv
+
+
+def test_what_does_not_reach_the_agent_is_not_scanned() -> None:
+    adapter = _replacing(Rule("model", EnvTarget("M")))
+    values = {"model": "m", "agent.M": "{env:GONE}", "acp.command": "{env:GONE}"}
+
+    launch = render.render(adapter, values, _run(base_environment={"PATH": "/x/{env:GONE}"}))
+
+    assert "m" == launch.env["M"]
+
+
+def test_a_variable_that_somebody_asked_to_inherit_is_scanned() -> None:
+    with pytest.raises(PlaceholderUnset, match=r"env\.inherit, CONTENT names GONE"):
+        render.render(_replacing(), {}, _run(base_environment={"CONTENT": "{env:GONE}"}))
+
+
+def test_what_the_engine_delivers_counts_as_set() -> None:
+    adapter = _replacing(
+        Rule("metering.base_url", EnvTarget("URL")), Rule("metering.upstream_api_key", EnvTarget("KEY"))
+    )
+    values = {"agent.CONTENT": "{env:URL} {env:KEY} {env:KT_RUN} {env:NO_PROXY}"}
+    run = _run(metering_base_url="http://127.0.0.1:1", placeholder_key="t", instance_name="bot")
+
+    assert () == render.render(adapter, values, run).unset
+    with pytest.raises(PlaceholderUnset, match=r"URL, which is not set.*KEY, which is not set"):
+        render.render(adapter, values, _run(instance_name="bot"))
+
+
+def test_a_withheld_key_is_not_set_for_the_agent() -> None:
+    run = _run(base_environment={"MY_KEY": KEY}, placeholder_key="t")
+
+    with pytest.raises(PlaceholderUnset, match="MY_KEY, which is not set"):
+        render.render(_replacing(), {"metering.upstream_api_key": KEY, "agent.C": "{env:MY_KEY}"}, run)
+
+
+def test_without_the_declaration_nothing_is_scanned() -> None:
+    assert render.render(_adapter(), {"agent.C": "{env:GONE} $GONE"}, _run()).env["C"] == "{env:GONE} $GONE"
+
+
+def test_a_secret_with_a_placeholder_is_refused_and_not_told() -> None:
+    run = _run(secret_keys=frozenset({"agent.K"}))
+
+    with pytest.raises(PlaceholderUnset) as caught:
+        render.render(_replacing(syntax="$VAR"), {"agent.K": "pa$$canary"}, run)
+
+    assert "agent.K names a variable" in str(caught.value)
+    assert "canary" not in str(caught.value)
+
+
+def test_isolation_is_delivered_with_its_folders_and_the_switch_comes_last() -> None:
+    adapter = _replacing(
+        Rule("model", FlagTarget("--model")),
+        isolation=Isolation(env={"ROOT": "a/b"}),
+        updates=Updates(args=("-c", "update=false")),
+    )
+
+    launch = render.render(adapter, {"model": "m"}, _run())
+
+    assert ("prog", "--serve", "--model", "m", "-c", "update=false") == launch.argv
+    assert [
+        (Source.ADAPTER, ""),
+        (Source.ADAPTER, ""),
+        (Source.SETTING, "model"),
+        (Source.SETTING, "model"),
+        (Source.UPDATES, ""),
+        (Source.UPDATES, ""),
+    ] == [(entry.source, entry.key) for entry in launch.arguments]
+    assert (("a/b",), "/home/x/a/b") == (launch.folders, launch.env["ROOT"])
+
+
+EXPOSED = "{} carries a secret and is delivered as --flag: other users can see it in the process list"
+
+
+@pytest.mark.parametrize(
+    ("key", "at_register", "at_set", "at_start"),
+    [
+        # key, and whether its flag is told when the agent is registered, the secret set, the agent started
+        ("model", False, True, True),
+        ("acp.command", False, True, True),
+        ("metering.base_url", True, False, True),
+        ("metering.origin", True, False, True),
+        ("metering.upstream_api_key", True, False, True),
+        ("memory.dir", False, False, False),
+    ],
+)
+def test_a_secret_in_an_argument_is_told_wherever_it_is_known(
+    key: str, at_register: bool, at_set: bool, at_start: bool
+) -> None:
+    adapter = _adapter(Rule(key, FlagTarget("--flag")), Rule("acp.args", EnvTarget("A")))
+    run = _run(
+        secret_keys=frozenset({"model", "acp.command", "metering.upstream_api_key"}),
+        metering_base_url="http://127.0.0.1:1/t/v1",
+        metering_origin="http://127.0.0.1:1/t",
+        placeholder_key="t",
+        memory_dir=Path("/m"),
+    )
+    values = {"model": KEY, "acp.command": KEY, "metering.upstream_api_key": KEY}
+    told = EXPOSED.format(key)
+
+    assert ((told,) if at_register else ()) == render.token_exposures(adapter)
+    assert (told if at_set else None) == render.exposure(adapter, key)
+    assert at_start == (told in render.render(adapter, values, run).notices)
+
+
+NAMES = st.sampled_from(["A", "B", "MODEL", "KEY", "_x"])
+TEXTS = st.lists(
+    st.one_of(
+        st.sampled_from(["x", " ", '"', "\\", "{", "}", "$", "%", "\\u007b", "\\u0024"]),
+        NAMES.map("{{env:{}}}".format),
+        NAMES.map("${{{}}}".format),
+        NAMES.map("${}".format),
+        NAMES.map("%{}%".format),
+    ),
+    max_size=4,
+).map("".join)
+
+
+def _hidden(text: str) -> str:
+    """Write the beginnings of placeholders in JSON as escapes, which a parser undoes."""
+    for plain, escape in (("{env:", "\\u007benv:"), ("$", "\\u0024"), ("%", "\\u0025")):
+        text = text.replace(plain, escape)
+    return text
+
+
+NESTED = st.recursive(
+    TEXTS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=2).map(json.dumps),
+        st.lists(inner, max_size=2).map(json.dumps).map(_hidden),
+        st.dictionaries(TEXTS, inner, max_size=2).map(json.dumps).map(_hidden),
+        st.dictionaries(TEXTS, inner, max_size=2).map(lambda value: json.dumps(value, ensure_ascii=False)),
+    ),
+    max_leaves=4,
+)
+RULES = st.one_of(
+    NAMES.map(lambda name: Rule("model", EnvTarget(name))),
+    st.just(Rule("model", FlagTarget("--flag"))),
+    st.builds(
+        lambda key, format_, merge: Rule("model", FileTarget("f", key), Shape(format=format_, merge=merge)),
+        st.sampled_from(["k", "a.b"]),
+        st.sampled_from(["toml", "json", "yaml"]),
+        st.booleans(),
+    ),
+    st.builds(
+        lambda name, fixed: Rule(
+            "model",
+            EnvTarget(name),
+            Shape(format="json", template=json.dumps({"x": "${model}", "y": [fixed.replace("${", "$${")]})),
+        ),
+        NAMES,
+        TEXTS,
+    ),
+)
+
+
+@st.composite
+def _launches(draw: st.DrawFn) -> tuple[Adapter, dict[str, str | list[str]], RunFacts]:
+    rule = draw(RULES)
+    start = Template(
+        exec="prog",
+        args=tuple(draw(st.lists(NESTED, max_size=2))),
+        env=draw(st.dictionaries(NAMES, NESTED, max_size=2)),
+    )
+    declared = Posture(
+        substitution=tuple(draw(st.lists(st.sampled_from(placeholders.SYNTAXES), min_size=1, unique=True))),
+        isolation=draw(st.none() | st.just(Isolation(env={"ROOT": "r"}))),
+        updates=draw(st.none() | st.builds(Updates, env=st.dictionaries(NAMES, TEXTS, max_size=1))),
+    )
+    adapter = replace(_adapter(rule), start=start, posture=declared)
+    settings = NESTED.map(lambda text: text.replace("${", "$${"))  # a reference to another setting otherwise
+    values = draw(st.dictionaries(NAMES.map("agent.{}".format), settings, max_size=3))
+    given_model = draw(st.none() | settings | st.lists(settings, max_size=2))
+    run = _run(base_environment=draw(st.dictionaries(NAMES, st.sampled_from(["", "v"]), max_size=3)))
+    return adapter, values | ({} if given_model is None else {"model": given_model}), run
+
+
+def _reachable(value: object) -> list[str]:
+    """Return every text in a value, through JSON that stands in texts: by a parser, unlike what is tested."""
+    if isinstance(value, dict):
+        return [text for pair in value.items() for part in pair for text in _reachable(part)]
+    if isinstance(value, list):
+        return [text for item in value for text in _reachable(item)]
+    if not isinstance(value, str):
+        return []
+    try:
+        inner = json.loads(value)
+    except ValueError:
+        return [value]
+    return [value, *_reachable(inner)]
+
+
+WRITTEN = {
+    "{env:VAR}": "{{env:{}}}",
+    "${VAR}": "${{{}}}",
+    "${VAR:-text}": "${{{}:-}}",
+    "%VAR%": "%{}%",
+}
+
+
+@given(_launches())
+def test_nothing_rendered_names_a_variable_that_is_not_there(
+    drawn: tuple[Adapter, dict[str, str | list[str]], RunFacts],
+) -> None:
+    adapter, values, run = drawn
+    try:
+        launch = render.render(adapter, values, run)
+    except PlaceholderUnset as refused:
+        shown = render.preview(adapter, values, run)
+        assert tuple(refused.found) == shown.unset
+        assert all(not shown.env.get(one.name or "") for one in refused.found)
+        return
+
+    reaches = [entry.value for entry in launch.variables if entry.source is not Source.INHERITED]
+    reaches += [*launch.argv, *(file.content for file in launch.files)]
+    reaches += [text for file in launch.merges for _, value in file.edits for text in _reachable(value)]
+    for text in (found for value in reaches for found in _reachable(value)):
+        for syntax in set(adapter.posture.substitution) & set(WRITTEN):
+            for name in ("A", "B", "MODEL", "KEY", "_x"):
+                assert WRITTEN[syntax].format(name) not in text or launch.env.get(name)

@@ -8,7 +8,8 @@ from typing import Any
 from kt_ledger.layout import StateLayout
 from kt_manifest.configuration import config_file, options, secrets, settings
 from kt_manifest.configuration.layers import Entry
-from kt_manifest.contract.snapshot import Adapter, FlagTarget
+from kt_manifest.contract.snapshot import Adapter
+from kt_manifest.launch import render
 from kt_supervisor.engine.gateway import metering
 from kt_supervisor.engine.instance.instance import Instance
 from kt_supervisor.engine.problems import USAGE
@@ -85,15 +86,8 @@ def _undelivered(adapter: Adapter, key: str) -> list[str]:
 
 
 def _flag_warnings(adapter: Adapter, key: str, value: Any) -> list[str]:
-    flags = [
-        rule.target for rule in adapter.mapping if rule.key == key and isinstance(rule.target, FlagTarget)
-    ]
-    if not secrets.is_reference(value):
-        return []
-    return [
-        f"{key} is a secret and delivered as {flag.flag}: other users of this machine can see it in the process list"
-        for flag in flags
-    ]
+    told = render.exposure(adapter, key) if secrets.is_reference(value) else None
+    return [] if told is None else [told]
 
 
 def _shown(

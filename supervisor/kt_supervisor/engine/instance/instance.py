@@ -12,6 +12,7 @@ from typing import Any
 
 from kt_ledger.records import LIVE_STATES, InstanceRow, RunRow, State
 from kt_manifest.contract.snapshot import Adapter
+from kt_manifest.launch import render
 from kt_manifest.launch.operation import Command
 from kt_supervisor.engine.gateway.client import GatewayAway, ListenerRefused
 from kt_supervisor.engine.instance import lifecycle
@@ -150,6 +151,8 @@ class Instance:
                 await self._stop(row, REMOVAL_WINDOW_S)
             self._life.comebacks.cancel()
             await self._parts.listeners.drop(self.id)
+            home = self._parts.files.home(self.name)
+            notices = () if delete else await asyncio.to_thread(render.put_back, home)
             at_ns = self._parts.clock.wall_ns()
             await self._parts.writer.do(lambda store: store.remove_instance(self.id, at_ns=at_ns))
             self.removed = True
@@ -157,7 +160,8 @@ class Instance:
             await asyncio.to_thread(run_environment.forget, self._parts.files, self.id)
             if delete:
                 await asyncio.to_thread(self._delete_folders)
-        return {"name": self.name, "removed": True, "home": "delete" if delete else "retain"}
+        answer = {"name": self.name, "removed": True, "home": "delete" if delete else "retain"}
+        return {**answer, "notices": list(notices)} if notices else answer
 
     # -- what happens by itself --------------------------------------------------------------------------------
     async def adopt(self, run: RunRow) -> None:

@@ -25,6 +25,8 @@ from kt_supervisor.engine.problems import Refused
 from kt_supervisor.engine.run import cgroups, limits, run_environment
 
 EFFECTIVE = "effective-config.json"
+NEXT_TOKEN, NEXT_RUN = "token-of-the-next-run", "id-of-the-next-run"
+"""Stand for what a Run that has not begun does not have yet: neither empty nor a placeholder for any agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +89,18 @@ def plan(files: StateLayout, row: InstanceRow, *, environment: Mapping[str, str]
             are looked up in all of them.
 
     Raises:
-        NothingToLaunch, SnapshotUnreadable, MalformedLayer, SecretUnresolved and what `settings.check` raises.
+        NothingToLaunch, SnapshotUnreadable, MalformedLayer, SecretUnresolved, PlaceholderUnset, SwitchUndeliverable and
+        what `settings.check` raises.
         Refused: an engine-observed instance without a provider.
     """
+    found = plan_unrendered(files, row, environment=environment)
+    # Rendered here and thrown away, so that a start which cannot be rendered is refused before anything changes.
+    render.render(found.adapter, found.values, run_facts(found, row))
+    return found
+
+
+def plan_unrendered(files: StateLayout, row: InstanceRow, *, environment: Mapping[str, str]) -> Plan:
+    """Return how an instance would be started, as far as that can be said without rendering; raises as `plan`."""
     adapter = Adapter.from_json(row.adapter)
     if adapter.start is None:
         raise render.NothingToLaunch(adapter.kind)
@@ -167,6 +178,29 @@ def provider(files: StateLayout, row: InstanceRow, *, environment: Mapping[str, 
     return metering.upstream(wanted, key_missing=key_missing)
 
 
+def run_facts(
+    plan: Plan, row: InstanceRow, run: RunRow | None = None, *, port: int | None = None
+) -> render.RunFacts:
+    """Return what the engine delivers to a Run; without one, to a Run that is still to come."""
+    token, run_id = (NEXT_TOKEN, NEXT_RUN) if run is None else (run.token, run.id)
+    if run is None and plan.upstream:
+        port = row.port or 1
+    return render.RunFacts(
+        home=plan.home,
+        base_environment=plan.base_environment,
+        metering_base_url=metering.base_url(port, token, plan.upstream.url)
+        if plan.upstream and port
+        else None,
+        metering_origin=metering.origin(port, token) if port else None,
+        placeholder_key=token if plan.upstream and plan.upstream.key else None,
+        instance_id=row.id,
+        instance_name=row.name,
+        run_id=run_id,
+        secret_keys=plan.secret_keys,
+        memory_dir=plan.memory_dir,
+    )
+
+
 def program(
     plan: Plan, row: InstanceRow, run: RunRow, *, port: int | None, files: StateLayout | None = None
 ) -> Program:
@@ -178,42 +212,29 @@ def program(
         RenderRefused, ExecutableMissing, NotExecutable, ProbeUnresolved, OSError.
     """
     plan.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    facts = render.RunFacts(
-        home=plan.home,
-        base_environment={**plan.base_environment, "KT_INSTANCE": row.name, "KT_RUN": run.id},
-        metering_base_url=metering.base_url(port, run.token, plan.upstream.url)
-        if plan.upstream and port
-        else None,
-        metering_origin=metering.origin(port, run.token) if port else None,
-        placeholder_key=run.token if plan.upstream and plan.upstream.key else None,
-        instance_id=row.id,
-        run_id=run.id,
-        secret_keys=plan.secret_keys,
-        memory_dir=None if plan.memory_dir is None else memory_folder.ensure(plan.home),
-    )
-    launch = render.render(plan.adapter, plan.values, facts)
-    # Last, since the adapter's own variables and settings may not say otherwise: the keeper finds its tree by it.
-    ours = {"KT_INSTANCE": row.name, "KT_RUN": run.id}
-    env = launch.env | ours
-    lost = [
-        f"{key} is not delivered: the engine sets {name}"
-        for name in ours
-        if (key := options.PASS_THROUGH + name) in plan.values
-    ]
-    executable = render.find_executable(launch.argv[0], env, plan.home)
+    launch = render.render(plan.adapter, plan.values, run_facts(plan, row, run, port=port))
+    executable = render.find_executable(launch.argv[0], launch.env, plan.home)
     declared = plan.adapter.ready
-    ready = None if declared is None else readiness.probe(declared, env, plan.home)
-    shown = render.RenderedFile(EFFECTIVE, _effective(plan.entries))
-    render.write_files(plan.home, (*launch.files, shown))
+    ready = None if declared is None else readiness.probe(declared, launch.env, plan.home)
+    _write(plan, launch)
     if files is not None:
         run_environment.store(files, row.id, plan.base_environment, secret_names=plan.secret_names)
     return Program(
         argv=(executable, *launch.argv[1:]),
-        env=env,
-        notices=(*plan.notices, *launch.notices, *lost),
+        env=launch.env,
+        notices=(*plan.notices, *launch.notices),
         confinement=_confinement(plan.values),
         ready=ready,
     )
+
+
+def _write(plan: Plan, launch: render.Launch) -> None:
+    """Put into the Agent Home what must be there before the start."""
+    if plan.memory_dir is not None:
+        memory_folder.ensure(plan.home)
+    render.make_folders(plan.home, launch.folders)
+    shown = render.RenderedFile(EFFECTIVE, _effective(plan.entries))
+    render.write_files(plan.home, (*launch.files, shown), launch.merges)
 
 
 def _confinement(values: Mapping[str, Value]) -> dict[str, Any]:

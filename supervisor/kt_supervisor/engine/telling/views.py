@@ -14,6 +14,7 @@ from kt_ledger.values import Source
 from kt_manifest.configuration import options
 from kt_manifest.contract import capability
 from kt_manifest.contract.snapshot import ENGINE_OBSERVED, Adapter
+from kt_supervisor.engine.telling import posture_view
 
 FLEET_VERSION = 2
 UNMAPPED = (
@@ -67,6 +68,7 @@ def shown(known: Known, *, now_ns: int) -> dict[str, Any]:
     """Return `kt agent show --json`."""
     facts = entry(known, now_ns=now_ns)
     facts["notes"] = {"counts": dict(known.notes.counts), "latest": dict(known.notes.latest)}
+    facts["posture"] = posture_view.document(known.adapter)
     return {"schema_version": FLEET_VERSION, "instance": facts}
 
 

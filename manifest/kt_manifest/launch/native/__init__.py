@@ -1,0 +1,1 @@
+"""Agents' own configuration files, one module a format."""

@@ -1,0 +1,137 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kt_ledger.layout import StateLayout
+from kt_ledger.records import InstanceRow, RunRow
+from kt_manifest.configuration import config_file
+from kt_manifest.contract import kinds
+from kt_manifest.contract.snapshot import EnvTarget, FileTarget, FlagTarget, Rule, Shape
+from kt_supervisor.engine.run import previewing
+from kt_supervisor.engine.run.previewing import Compared, Difference, Preview
+from kt_supervisor.engine.telling import launch_view
+
+KEY, OWN, CLEAR, TOKEN = "sk-canary-key", 'own-"canary"', "sk-canary-clear", "token-canary"
+RULES = (
+    Rule("metering.base_url", EnvTarget("URL")),
+    Rule("metering.base_url", FlagTarget("--url")),
+    Rule("metering.upstream_api_key", EnvTarget("A_KEY")),
+    Rule("model", FileTarget("agent.toml", "key")),
+    Rule("acp.command", FlagTarget("--secret")),
+    Rule("model", FileTarget("theirs.json", "api.key"), Shape(format="json", merge=True)),
+    Rule("agent.PLAIN", FileTarget("theirs.json", "plain"), Shape(format="json", merge=True)),
+)
+CALLER = {"PATH": "/bin:/usr/bin", "MY_KEY": KEY, "OWN": OWN, "CANARY_API_KEY": CLEAR}
+
+
+@pytest.fixture
+def preview(tmp_path: Path) -> Preview:
+    files = StateLayout(tmp_path)
+    home = files.home("bot")
+    home.mkdir(parents=True)
+    for key, value in {
+        "metering.upstream_base_url": "https://provider/v1",
+        "metering.upstream_api_key": "secret:MY_KEY",
+        "model": "secret:OWN",
+        "acp.command": "secret:OWN",
+        "agent.COPY": "secret:OWN",
+        "agent.OTHER_API_KEY": CLEAR,
+        "agent.PLAIN": "shown",
+        "env.inherit": ["PATH", "CANARY_API_KEY", "OWN"],
+    }.items():
+        config_file.set(home / "config.toml", key, value)
+    adapter = replace(kinds.command(["true"], interactive=False, observe=True), mapping=RULES)
+    row = InstanceRow(id="i", name="bot", kind="command", adapter=adapter.to_json(), created_at_ns=1, port=1)
+    run = RunRow(id="r", instance_id="i", token=TOKEN, started_at_ns=1)
+    return previewing.preview(files, row, environment=CALLER, run=run)
+
+
+def _env(document: dict[str, Any]) -> dict[str, Any]:
+    return {entry["name"]: entry for entry in document["launch"]["env"]}
+
+
+def test_no_secret_and_no_token_is_shown(preview: Preview) -> None:
+    document = launch_view.document("bot", "stopped", preview, reveal=False)
+
+    assert "canary" not in json.dumps(document).replace("CANARY_API_KEY", "")
+    env = _env(document)
+    assert {"name": "COPY", "value": "secret:****", "source": "setting", "key": "agent.COPY"} == env["COPY"]
+    assert {"name": "PLAIN", "value": "shown", "source": "setting", "key": "agent.PLAIN"} == env["PLAIN"]
+    assert "secret:****" == env["URL"]["value"]
+    assert ["secret:****"] * 3 == [env[name]["value"] for name in ("CANARY_API_KEY", "OTHER_API_KEY", "OWN")]
+    assert 'key = "secret:****"' in document["launch"]["files"][0]["content"]
+    values = [{"at": ["api", "key"], "value": "secret:****"}, {"at": ["plain"], "value": "shown"}]
+    assert [{"path": "theirs.json", "format": "json", "values": values}] == document["launch"]["merges"]
+    assert ["--secret", "secret:****"] == [word["text"] for word in document["launch"]["argv"][-2:]]
+
+
+def test_with_reveal_everything_is(preview: Preview) -> None:
+    document = launch_view.document("bot", "stopped", preview, reveal=True)
+
+    env = _env(document)
+    assert (OWN, CLEAR, CLEAR, TOKEN) == tuple(
+        env[name]["value"] for name in ("COPY", "CANARY_API_KEY", "OTHER_API_KEY", "A_KEY")
+    )
+    assert TOKEN in env["URL"]["value"]
+    assert KEY not in json.dumps(document), "the agent never gets the provider's key, so nothing shows it"
+
+
+def test_the_shape_is_pinned(preview: Preview) -> None:
+    document = launch_view.document("bot", "running", preview, reveal=False)
+
+    assert [
+        "schema_version",
+        "instance",
+        "state",
+        "starts",
+        "refusals",
+        "launch",
+        "running",
+        "notices",
+    ] == list(document)
+    assert ["executable", "cwd", "argv", "env", "folders", "files", "merges"] == list(document["launch"])
+    assert {"text", "source", "key"} == set(document["launch"]["argv"][0])
+    assert {"path", "mode", "content"} == set(document["launch"]["files"][0])
+    assert {"run_id": "r", "pid": None, "differs": None, "why": launch_view.UNSEEN} == document["running"]
+    assert sorted(env := [entry["name"] for entry in document["launch"]["env"]]) == env
+
+
+def test_a_start_that_cannot_even_be_rendered_has_its_reason_and_no_launch() -> None:
+    refused = Preview(plan=None, launch=None, executable=None, refusals=("because",))
+
+    document = launch_view.document("bot", "failed", refused, reveal=True)
+
+    assert (False, ["because"], None, []) == tuple(
+        document[field] for field in ("starts", "refusals", "launch", "notices")
+    )
+
+
+def test_differences_are_told_by_name(preview: Preview) -> None:
+    compared = Compared(
+        run_id="r",
+        pid=7,
+        differences=(Difference("command line", "", "changed"), Difference("variable", "A", "new")),
+    )
+
+    document = launch_view.document("bot", "running", replace(preview, running=compared), reveal=False)
+
+    assert document["running"] == {
+        "run_id": "r",
+        "pid": 7,
+        "differs": [
+            {"what": "command line", "name": None, "how": "changed"},
+            {"what": "variable", "name": "A", "how": "new"},
+        ],
+        "why": None,
+    }
+
+
+def test_a_secret_that_is_part_of_the_mask_is_masked_once(preview: Preview) -> None:
+    document = launch_view.document("bot", "stopped", replace(preview, hidden=("e", "secret")), reveal=False)
+
+    assert "shown" == _env(document)["PLAIN"]["value"]
+    assert "/bin:/us" in _env(document)["PATH"]["value"]
+    assert "secret:secret" not in json.dumps(document)
