@@ -74,7 +74,7 @@ def _arrive(stage: Stage, instance: Instance, values: dict[str, str]) -> None:
 
 
 def _listener(stage: Stage, instance: Instance, pid: int) -> None:
-    port = instance.entry()["port"]
+    port = instance.entry().get("port")
     for rule in [rule for key in LISTENER for rule in stage.subject.rules_for(key)]:
         got = delivery.address(rule, pid=pid, home=instance.home) or ""
         if not got.startswith(f"http://127.0.0.1:{port}"):
