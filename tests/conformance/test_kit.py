@@ -30,6 +30,7 @@ APPLY_TO_ALL = {
     "restart",
     "adoption",
     "stop_tree",
+    "isolation_and_updates",
 }
 APPLY = {
     "self-reporting": APPLY_TO_ALL | {"metering_self_reported"},
