@@ -15,7 +15,17 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parent.parent
 ROOMS = {
     name: REPOSITORY / name / f"kt_{name}"
-    for name in ("ledger", "manifest", "roles", "gateway", "addons", "supervisor", "client", "cli")
+    for name in (
+        "ledger",
+        "manifest",
+        "roles",
+        "gateway",
+        "addons",
+        "supervisor",
+        "client",
+        "conformance",
+        "cli",
+    )
 }
 
 ARROWS: dict[str, set[str]] = {
@@ -26,7 +36,8 @@ ARROWS: dict[str, set[str]] = {
     "addons": {"gateway", "ledger"},
     "supervisor": {"ledger", "manifest", "roles"},
     "client": {"ledger"},
-    "cli": {"ledger", "manifest", "roles", "gateway", "addons", "supervisor", "client"},
+    "conformance": {"ledger", "manifest", "client"},
+    "cli": {"ledger", "manifest", "roles", "gateway", "addons", "supervisor", "client", "conformance"},
 }
 """Room -> the rooms it may import."""
 
@@ -50,6 +61,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     "psutil": ("supervisor/kt_supervisor/",),
     "click": ("cli/kt_cli/",),
     "rich": ("cli/kt_cli/",),
+    "pytest": ("conformance/kt_conformance/plugin.py",),  # loaded by pytest only
 }
 ONE_FILE = {
     # dependency -> rooms in which exactly one file, or none, may import it

@@ -14,6 +14,7 @@ VERBS = {
     "show": "kt_cli.commands.shipped:show",
     "new": "kt_cli.commands.authoring:new",
     "validate": "kt_cli.commands.adapter:validate",
+    "test": "kt_cli.commands.adapter_test:test",
     "schema": "kt_cli.commands.authoring:schema",
 }
 
@@ -21,13 +22,14 @@ VERBS = {
 @click.group(cls=LazyGroup, sources=VERBS, no_args_is_help=False, invoke_without_command=True)
 @click.pass_context
 def adapter(ctx: click.Context) -> None:
-    """Look at adapters, and write your own. Needs no engine, and works on every system.
+    """Look at adapters, write your own, and prove it. Works without an engine of yours.
 
     \b
     Example:
       kt adapter list
       kt adapter new ./my-agent --observed
       kt adapter validate ./my-agent
+      kt adapter test ./my-agent
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

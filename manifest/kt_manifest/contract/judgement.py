@@ -22,6 +22,7 @@ from kt_manifest.contract import (
     ready_rules,
     schema,
     snapshot,
+    trial_rules,
 )
 from kt_manifest.contract.findings import Draft, Finding, place, section
 
@@ -216,6 +217,7 @@ def _kt(draft: Draft) -> Iterator[Finding]:
     yield from ready_rules.judge(draft)
     yield from posture_rules.judge(draft)
     yield from default_rules.judge(draft)
+    yield from trial_rules.judge(draft)
     if not isinstance(draft.get("kt", "send"), dict):
         return
     url = draft.get("kt", "send", "url")

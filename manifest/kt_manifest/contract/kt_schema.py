@@ -178,6 +178,36 @@ class VersionSection(Strict):
     )
 
 
+class ReportsSection(Strict):
+    """`reports` in `[kt.test]`: the tokens that one life of a self-reporting agent adds up to in a test."""
+
+    input_tokens: Any = Field(
+        default=None, description="Input, all of it.", json_schema_extra={"type": "integer", "minimum": 0}
+    )
+    output_tokens: Any = Field(
+        default=None, description="Output, all of it.", json_schema_extra={"type": "integer", "minimum": 0}
+    )
+
+
+class TrialSection(Strict):
+    """`[kt.test]`: how the Conformance Test Kit gets the agent to work."""
+
+    args: list[str] | None = Field(
+        default=None, description="Arguments with which it works, and calls its model."
+    )
+    say: str | None = Field(default=None, description="A message that makes it work.")
+    settings: dict[str, str] | None = Field(default=None, description="Settings of the test.")
+    stream: list[str] | None = Field(default=None, description="Arguments with which it streams.")
+    crash: list[str] | None = Field(default=None, description="Arguments with which it fails by itself.")
+    dump: list[str] | None = Field(
+        default=None, description="Arguments with which it writes what it was given into a file."
+    )
+    ends: Literal["when-stopped", "when-done"] | None = Field(
+        default=None, description="When it ends by itself."
+    )
+    reports: ReportsSection | None = Field(default=None, description="What one life of it adds up to.")
+
+
 class KtSection(Strict):
     """`[kt]`: where this engine's additions go."""
 
@@ -194,3 +224,4 @@ class KtSection(Strict):
         default=None,
         description="[kt.defaults]: what this kind of agent is set to, unless somebody sets it otherwise.",
     )
+    test: TrialSection | None = None

@@ -19,6 +19,7 @@ from kt_manifest.contract import (
     ready_rules,
     schema,
     snapshot,
+    trial_rules,
 )
 from kt_manifest.contract.capability import Declaration, Level, Support
 from kt_manifest.contract.findings import Finding, section
@@ -252,6 +253,7 @@ def _adapter(model: schema.Manifest) -> Adapter:
         ready=ready_rules.declared(model.kt.ready) if model.kt and model.kt.ready else None,
         posture=posture_rules.declared(model.kt) if model.kt else declared_posture.NOTHING,
         defaults=default_rules.declared(model.kt.defaults) if model.kt else {},
+        trial=trial_rules.declared(model.kt.test if model.kt else None),
     )
 
 

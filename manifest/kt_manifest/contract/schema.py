@@ -207,6 +207,8 @@ _TABLES: tuple[tuple[tuple[str, ...], type[Strict]], ...] = (
     (("kt", "updates"), kt_schema.UpdatesSection),
     (("kt", "updates", "config"), kt_schema.ConfigSwitchSection),
     (("kt", "version"), kt_schema.VersionSection),
+    (("kt", "test"), kt_schema.TrialSection),
+    (("kt", "test", "reports"), kt_schema.ReportsSection),
 )
 
 

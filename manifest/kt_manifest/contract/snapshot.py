@@ -12,6 +12,7 @@ from kt_manifest.configuration.value_types import Value
 from kt_manifest.contract import declared_posture
 from kt_manifest.contract.capability import Declaration
 from kt_manifest.contract.declared_posture import Posture
+from kt_manifest.contract.trial import Trial
 
 SELF_REPORTED = "self-reported"
 ENGINE_OBSERVED = "engine-observed"
@@ -108,7 +109,8 @@ class Adapter:
 
     `start` is None for a kind that cannot launch. `contract_version` is what the manifest declared, None for a
     built-in kind. `mapping` is in the order of the manifest. `types` says which keys are more than text where the
-    target can tell: each is one of `TYPES`. `defaults` are settings, weaker than anybody's.
+    target can tell: each is one of `TYPES`. `defaults` are settings, weaker than anybody's. `trial` alone
+    is not frozen: only tests are interested.
     """
 
     kind: str
@@ -127,6 +129,7 @@ class Adapter:
     ready: Ready | None = None
     posture: Posture = declared_posture.NOTHING
     defaults: Mapping[str, Value] = field(default_factory=dict)
+    trial: Trial = field(default=Trial(), compare=False)
 
     def maps(self, key: str) -> bool:
         """Tell whether a unified key is delivered anywhere."""

@@ -139,9 +139,12 @@ def _adapter(facts: dict[str, Any]) -> Adapter:
         ),
         types={_text(key): _one_of(type_, TYPES) for key, type_ in facts.get("types", {}).items()},
         ready=None if facts.get("ready") is None else _ready(facts["ready"]),
+        start=templates["start"],
+        stop=templates["stop"],
+        pause=templates["pause"],
+        resume=templates["resume"],
         posture=Posture.from_json(facts.get("posture", {})),
         defaults={_text(key): _value(value) for key, value in facts.get("defaults", {}).items()},
-        **templates,
     )
 
 

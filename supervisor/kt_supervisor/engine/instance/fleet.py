@@ -15,8 +15,7 @@ from kt_manifest.configuration import options, settings
 from kt_manifest.contract import capability, names
 from kt_manifest.contract.snapshot import Adapter
 from kt_manifest.launch import render
-from kt_supervisor.engine.gateway.metering import Upstream
-from kt_supervisor.engine.instance import apart, restart_policy
+from kt_supervisor.engine.instance import apart, remembering, restart_policy
 from kt_supervisor.engine.instance.instance import Instance
 from kt_supervisor.engine.instance.lifecycle import InvalidTransition
 from kt_supervisor.engine.parts import Parts
@@ -109,7 +108,7 @@ class Fleet:
         await asyncio.gather(*(self._adopt_one(by_id.get(run.instance_id), run) for run in runs))
         for row in rows:
             if by_id[row.id].current is None:
-                await self._remember(row)
+                await remembering.of_nobody(self._parts, row)
                 await by_id[row.id].wait_again()
 
     async def _adopt_one(self, instance: Instance | None, run: RunRow) -> None:
@@ -121,15 +120,6 @@ class Fleet:
             logger.exception("run %s could not be taken over yet", run.id)
             if instance is not None and instance.current is not None:
                 self._parts.tasks.start(f"watch {instance.name}", instance.watch())
-
-    async def _remember(self, row: InstanceRow) -> None:
-        try:
-            provider = await asyncio.to_thread(self._provider, row)
-        except Exception as error:
-            logger.warning("%s has no listener: %s", row.name, error)
-            return
-        if provider is not None:
-            self._parts.listeners.remember(row, provider, None)
 
     async def forget(self, name: str, *, delete: bool, force: bool) -> dict[str, Any]:
         """Remove an instance (`Instance.remove`)."""
@@ -215,11 +205,6 @@ class Fleet:
             self._parts.listeners.is_closed(known.row.id) if provider and provider.key_missing else False
         )
         return replace(known, upstream=shown, key_missing=key_lost)
-
-    def _provider(self, row: InstanceRow) -> Upstream | None:
-        """Return the provider of an instance; no keyring is asked, since nothing is going to call now."""
-        entries = self._parts.settings.for_start(row, {})
-        return launching.provider(self._parts.files, entries, environment={}, keyring=False)
 
     async def secrets_changed(self, names: frozenset[str]) -> dict[str, Any]:
         """Have every live listener whose key is one of these secrets carry what it is now; tell whose that is.

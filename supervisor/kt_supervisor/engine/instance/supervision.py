@@ -12,7 +12,7 @@ from typing import Any
 
 from kt_ledger.records import InstanceRow, RunRow, State, TransitionRow
 from kt_ledger.store import StoreUnavailable
-from kt_supervisor.engine.instance import lifecycle
+from kt_supervisor.engine.instance import lifecycle, remembering
 from kt_supervisor.engine.instance.comebacks import Comebacks
 from kt_supervisor.engine.instance.disk_wait import DiskWait
 from kt_supervisor.engine.instance.lifecycle import Event
@@ -20,7 +20,7 @@ from kt_supervisor.engine.instance.restart_policy import History
 from kt_supervisor.engine.output.log_retention import Retention
 from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.problems import NoSuchAgent
-from kt_supervisor.engine.run import adoption, ending, launching, leftovers
+from kt_supervisor.engine.run import adoption, ending, leftovers
 from kt_supervisor.engine.run.adoption import Evidence, Verdict
 from kt_supervisor.engine.run.current_run import CurrentRun
 from kt_supervisor.engine.run.ending import Exit
@@ -146,7 +146,8 @@ class Supervision:
         await current.started()
         await current.hold_spares()
         self.follow(current)
-        await self._remember_listener(row, current)
+        run = None if row.state is State.STOPPING else current.run
+        await remembering.of_a_run(self._parts, row, run)
         goes_on = {
             State.STARTING: ("start", self._resumed.start),
             State.STOPPING: ("stop", self._resumed.stop),
@@ -155,19 +156,6 @@ class Supervision:
         if row.state in goes_on:
             verb, work = goes_on[row.state]
             self._parts.tasks.start(f"{verb} {self.name}", _awaited(work))
-
-    async def _remember_listener(self, row: InstanceRow, current: CurrentRun) -> None:
-        try:
-            entries = await asyncio.to_thread(self._parts.settings.in_force, row)
-            provider = await asyncio.to_thread(launching.provider, self._parts.files, entries, environment={})
-        except Exception as error:
-            # Settings that somebody broke by hand must not close the listener of an agent that runs.
-            logger.warning("the listener of %s is left as it is: %s", self.name, error)
-            self._parts.listeners.leave_alone(self.id)
-            return
-        if provider is not None:
-            run = None if row.state is State.STOPPING else current.run
-            self._parts.listeners.remember(row, provider, run)
 
     def follow(self, current: CurrentRun) -> None:
         """Fold its output as it comes, and settle it once it has ended; the same keeper is followed once."""

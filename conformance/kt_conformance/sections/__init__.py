@@ -1,0 +1,1 @@
+"""What is asserted, a file for each subject; `kt_conformance.catalogue` has their order."""
