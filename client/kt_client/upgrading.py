@@ -24,8 +24,12 @@ SERVICE_TIMEOUT_S = 15.0
 _LOOK_EVERY_S = 0.02
 
 
-def upgrade(files: StateLayout, *, timeout_s: float = HANDOVER_TIMEOUT_S) -> dict[str, Any]:
+def upgrade(
+    files: StateLayout, *, timeout_s: float = HANDOVER_TIMEOUT_S, to_service: bool = False
+) -> dict[str, Any]:
     """Replace the engine that runs, or start one; return who it was, who it is, and what the operator should know.
+
+    `to_service`: a service manager's engine waits for the place, and is to get it.
 
     Raises:
         EngineUnavailable: the new one does not start; the keepers of live Runs then bring the old one back.
@@ -39,7 +43,7 @@ def upgrade(files: StateLayout, *, timeout_s: float = HANDOVER_TIMEOUT_S) -> dic
     before = link.ask("GET", "/v1/engine")
     with _keepers_are_quiet(files):
         notices = _hand_over(link, files, before, timeout_s)
-        if before.get("service"):
+        if to_service or before.get("service"):
             _wait_for_the_service(link)
         ignition.ensure(files)
     after = link.ask("GET", "/v1/engine")

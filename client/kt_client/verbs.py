@@ -243,12 +243,14 @@ class Verbs[Document, Lines](ConfigurationVerbs[Document], ABC):
         """Stop the engine, `everything`: all agents and the gateway as well; return once its process ended."""
         return self._work(lambda: ignition.stop(self.files, everything=everything, timeout_s=timeout_s))
 
-    def engine_upgrade(self, *, timeout_s: float = upgrading.HANDOVER_TIMEOUT_S) -> Document:
-        """Replace the engine that runs by the one that this code brings; agents run on.
+    def engine_upgrade(
+        self, *, timeout_s: float = upgrading.HANDOVER_TIMEOUT_S, to_service: bool = False
+    ) -> Document:
+        """Replace the engine that runs by the one that this code brings, or that a service manager has waiting.
 
-        `timeout_s` is what the old one has to finish what is under way.
+        `timeout_s` is what the old one has to finish what is under way; agents run on.
         """
-        return self._work(lambda: upgrading.upgrade(self.files, timeout_s=timeout_s))
+        return self._work(lambda: upgrading.upgrade(self.files, timeout_s=timeout_s, to_service=to_service))
 
     def doctor(self) -> Document:
         """Return what the engine finds on this machine; `offline` of the command finds the rest."""

@@ -107,12 +107,14 @@ def shared_provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provid
 class Script:
     """A server at an engine's socket that answers each connection with the next of some prepared bytes.
 
-    It stands at the wall between two processes, to say what a healthy engine never says.
+    It stands at the wall between two processes, to say what a healthy engine never says. Which variables are wanted it
+    does not know, as an older engine: unless `is_older` is False, that question takes none of the answers.
     """
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.heads: list[bytes] = []
+        self.is_older = True
         self._server = unix_socket.bind(path)
         self._answers: list[list[bytes]] = []
         self._left = threading.Event()
@@ -149,6 +151,11 @@ class Script:
             if not data:
                 return  # somebody looked whether we are there
             received += data
+        if self.is_older and b"/environment HTTP/1.1" in received.split(b"\r\n")[0]:
+            connection.sendall(
+                b"HTTP/1.1 404 X\r\ncontent-length: %d\r\n\r\n" % len(NO_SUCH_CALL) + NO_SUCH_CALL
+            )
+            return
         self.heads.append(received)
         for piece in self._answers.pop(0) if self._answers else [HANG]:
             if piece == HANG:
@@ -161,6 +168,7 @@ class Script:
 
 
 HANG = b"<hang>"
+NO_SUCH_CALL = b'{"error": {"code": "no_such_call", "exit_code": 3, "message": "no such call"}}'
 
 
 @pytest.fixture

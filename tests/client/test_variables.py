@@ -58,6 +58,7 @@ def test_a_remark_is_made_where_the_variable_is_there() -> None:
 
 @pytest.mark.parametrize("which", ["blocking", "asynchronous"])
 def test_an_older_engine_that_cannot_be_asked_gets_what_it_wants(script: Any, kt: Any, which: str) -> None:
+    script.is_older = False
     gone = {
         "error": {"code": "no_such_call", "exit_code": 2, "message": "got GET /v1/agents/bot/environment"}
     }
@@ -79,6 +80,7 @@ async def _start(state: Any) -> Any:
 
 
 def test_an_agent_that_is_not_there_is_not_started_with_everything(script: Any, kt: Any) -> None:
+    script.is_older = False
     script.answer_json(404, {"error": {"code": "not_found", "exit_code": 3, "message": "no agent named bot"}})
 
     with pytest.raises(NotFound):

@@ -32,7 +32,7 @@ def install(*, print_only: bool, as_json: bool) -> None:
     done = service.install(what)
     if before["running"] and not before.get("service"):
         # The service waits at the lock of the engine that runs: it takes over from it now, not some day.
-        client.engine_upgrade()
+        client.engine_upgrade(to_service=True)
         done.steps.append(f"handed over from the engine that ran (pid {before['pid']}) to the service")
     if service.lingers(getpass.getuser()) is False:
         done.notices.append(

@@ -7,7 +7,6 @@ never through arguments.
 
 import importlib.util
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -81,6 +80,8 @@ def _change(request: dict[str, Any], timeout_s: float, worker: Sequence[str]) ->
 
 
 def _ask(request: dict[str, Any], *, timeout_s: float, worker: Sequence[str]) -> dict[str, Any]:
+    import subprocess  # here, since a system that only judges adapters may lack what it needs
+
     try:
         ran = subprocess.run(
             worker,
