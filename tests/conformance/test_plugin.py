@@ -9,17 +9,7 @@ from tests.conformance.conftest import FAKE, Declared, fake
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "kt_conformance.plugin",
-        "-p",
-        "no:cacheprovider",
-        "-rs",
-        "-v",
-    ]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rs", "-v"]
     return subprocess.run(
         [*command, *words], cwd=folder, capture_output=True, text=True, timeout=100, check=False
     )

@@ -15,7 +15,14 @@ from tests.provider import Seen
 from kt_manifest.contract.capability import Declaration, Level, Support
 from kt_supervisor.engine.gateway.client import GatewayAway, GatewayClient
 
-TELLS = "import os, time\nprint(os.environ['OPENAI_BASE_URL'], flush=True)\ntime.sleep(600)"
+# Into a file: what it prints is kept without the token that stands in the address.
+TELLS = """
+import os, time
+with open("address.new", "w") as file:
+    file.write(os.environ["KT_RUN"] + " " + os.environ["OPENAI_BASE_URL"])
+os.rename("address.new", "address")
+time.sleep(600)
+"""
 BODY = json.dumps({"model": "demo/answer", "messages": [{"role": "user", "content": "hi"}]})
 
 
@@ -35,11 +42,14 @@ def observed(house: Any, provider: Seen, level: Level = Level.BEST_EFFORT) -> st
 
 
 def address(house: Any) -> str:
-    def told() -> Any:
-        return [line["text"] for line in house.said("bot") if line["text"].startswith("http")]
+    run_id = house.entry("bot")["run_id"]
+    file = house.files.home("bot") / "address"
 
-    runs = len(list(house.files.runs.iterdir()))
-    return str(house.until(lambda: len(told()) >= runs and told()[-1], "it told its address"))
+    def told() -> Any:
+        found = file.read_text().split() if file.exists() else []
+        return found[1] if found[:1] == [run_id] else None
+
+    return str(house.until(told, "it told its address"))
 
 
 def call(base_url: str) -> tuple[int, Any]:
