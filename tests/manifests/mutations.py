@@ -15,11 +15,13 @@ HEADERS = rb"""
 [adapter] [lifecycle] [lifecycle.start] [lifecycle.stop] [capabilities] [capabilities.pause] [capabilities.interaction]
 [metering] [interaction] [config] [config.model] [config.a.b] [config."a.b"] [config.""] [[config]] [[config.model]]
 [kt] [kt.ready] [kt.send] [kt.x] [kt.config."model"] [kt.isolation] [kt.updates] [kt.substitution] [kt.defaults]
-[kt.dispatch] [] [[]] [a.] ["\u0000"]
+[kt.version] [kt.test] [kt.test.reports] [kt.config."agent.A"] [kt.updates.config] [kt.dispatch] [] [[]] [a.] ["\u0000"]
 """.split()
 KEYS = rb"""
 contract_version kind name exec args env linux macos windows source channel env flag file path key line stream port http
-command deadline_s url start pause ready format merge template "" "a.b" a.b x "\u0000"
+command deadline_s url start pause ready format merge template type syntax undocumented validated never switch value
+managed_layer verified config pattern say settings stream crash dump ends reports input_tokens XDG_HOME
+"" "a.b" a.b x "\u0000"
 """.split()
 _VALUES = rb"""
 1 | -1 | 0 | 65536 | 1.5 | nan | inf | -inf | 1e400 | true | false | 1979-05-27 | 07:32:00 | 1979-05-27T07:32:00+23:59
@@ -27,6 +29,8 @@ _VALUES = rb"""
 "1.0.0" | "2.0.0" | "1.0.0-rc.1" | " 1.0.0 " | "1" | "v1.0.0" | "guaranteed" | "best-effort" | "unsupported"
 "Guaranteed" | "mock" | "self-reported" | "engine-observed" | "stdio" | "http" | "/a" | "./a" | 'C:\a' | "a\u0000"
 "a\u001b" | "\ud800" | "(a+)+$" | "(a)\\1" | ".*" | "a{1000}{1000}" | "${PORT}" | "http://127.0.0.1:1/"
+"json" | "yaml" | "env" | "text" | "toml" | "integer" | '{"a": "${model}"}' | '${model}' | '[${x}]' | "$${a" | ["{env:VAR}"]
+["$VAR", "x"] | { env = "A", key = "a.b", value = false } | { file = "a.yaml", key = "a", value = 1 } | "when-done"
 "http://[::1]:${P}/" | "http://[/" | "http://h:99999999999999999999/" | "\u202e\U0001f916" | 3600 | 0.1 | 0x1F | 1_0
 """
 VALUES = [value for line in _VALUES.strip().split(b"\n") for value in line.split(b" | ")]
@@ -58,12 +62,13 @@ class Mutations:
             for folder in ("good", "bad")
         )
         self._corpus = [text for text in self._good + bad if len(text) < LONGEST_BYTES]
+        self._ours = [text for text in self._good if b"[kt." in text]
 
     def input(self, number: int) -> bytes:
         """Return the input of this number."""
         chance = random.Random(self.seed * 1_000_000_007 + number)
         # What is right but for one thing gets further than what is wrong already.
-        text = chance.choice(chance.choice((self._good, self._good, self._corpus)))
+        text = chance.choice(chance.choice((self._good, self._good, self._ours, self._corpus)))
         for _ in range(chance.choice((1, 1, 1, 1, 2, 2, 3, 8))):
             text = chance.choice(_WAYS)(text, chance, self._corpus)
         return text[:LONGEST_BYTES]

@@ -267,7 +267,11 @@ def _taken(draft: Draft, names: dict[str, Any], where: str, *, by_config: bool) 
     """Give a fault for each variable that the adapter sets elsewhere, too: one of the two would be a lie."""
     started = draft.table("lifecycle", "start", "env")
     mapped = (
-        {draft.get(*at, key, "env"): f"[{'.'.join(at)}.{key}]" for at, key in _rules(draft)}
+        {
+            name: f"[{'.'.join(at)}.{key}]"
+            for at, key in _rules(draft)
+            if isinstance(name := draft.get(*at, key, "env"), str)
+        }
         if by_config
         else {}
     )
