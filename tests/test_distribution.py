@@ -103,6 +103,7 @@ def test_the_wheel_holds_the_rooms_the_fixtures_and_nothing_else(wheel: Path) ->
         "kt_addons",
         "kt_supervisor",
         "kt_client",
+        "kt_conformance",
         "kt_cli",
     }
     assert rooms == {top for top in tops if not top.endswith(".dist-info")}
