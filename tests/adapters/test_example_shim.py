@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.house import House
 
+from kt_conformance import kit, report
 from kt_ledger.sentinel import Usage, read_line
 from kt_manifest.contract import shipped
 from kt_manifest.contract.snapshot import Template
@@ -493,3 +494,24 @@ def test_a_shim_that_is_killed_and_restarted_within_a_run_doubles_nothing(house:
     assert [1, 2, 1, 2, 3] == [json.loads(report)["sequence"] for report in reports]
     assert reports[:2] == reports[2:4]
     house.stop("again")
+
+
+# -- proven by the kit -----------------------------------------------------------------------------------------
+
+QUICK = ("metering_self_reported", "adoption")
+
+
+@pytest.mark.parametrize("sections", [QUICK, pytest.param((), marks=pytest.mark.long)], ids=["quick", "all"])
+def test_the_kit_proves_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sections: tuple[str, ...]
+) -> None:
+    """The shim and its agent themselves are driven: nothing stands in for them."""
+    for source, name in ((SHIM, "kt-example-shim"), (AGENT, "kt-example-agent")):
+        shutil.copy(source, tmp_path / name)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    proven = kit.run(FOLDER, sections=sections)
+
+    assert proven.passed, proven.document()
+    assert {"subject"} == {one.driven_by for one in proven.sections if one.status != report.NOT_APPLICABLE}

@@ -66,11 +66,6 @@ def says_other_numbers_the_second_time() -> None:
     report(0, 11, 20)
 
 
-def leaves_a_number_out() -> None:
-    report(0, 10, 20)
-    report(2, 10, 20)
-
-
 def writes_half_a_line() -> None:
     report(0, 10, 20)
     say('KTESIO_USAGE {"sequence": 1, "input_tokens": "ten"}')

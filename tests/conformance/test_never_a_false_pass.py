@@ -73,11 +73,6 @@ LONG: dict[str, tuple[str, Declared, str]] = {
         Declared(liar("counts_a_replay_again"), more=REPORTS),
         "reports of 40 input and 80 output tokens, wanted 30 and 60",
     ),
-    "leaves a number out": (
-        "metering_self_reported",
-        Declared(liar("leaves_a_number_out")),
-        "no report with the sequence 1",
-    ),
     "writes half a line": (
         "metering_self_reported",
         Declared(liar("writes_half_a_line")),

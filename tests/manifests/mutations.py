@@ -29,9 +29,10 @@ _VALUES = rb"""
 "1.0.0" | "2.0.0" | "1.0.0-rc.1" | " 1.0.0 " | "1" | "v1.0.0" | "guaranteed" | "best-effort" | "unsupported"
 "Guaranteed" | "mock" | "self-reported" | "engine-observed" | "stdio" | "http" | "/a" | "./a" | 'C:\a' | "a\u0000"
 "a\u001b" | "\ud800" | "(a+)+$" | "(a)\\1" | ".*" | "a{1000}{1000}" | "${PORT}" | "http://127.0.0.1:1/"
-"json" | "yaml" | "env" | "text" | "toml" | "integer" | '{"a": "${model}"}' | '${model}' | '[${x}]' | "$${a" | ["{env:VAR}"]
-["$VAR", "x"] | { env = "A", key = "a.b", value = false } | { file = "a.yaml", key = "a", value = 1 } | "when-done"
-"http://[::1]:${P}/" | "http://[/" | "http://h:99999999999999999999/" | "\u202e\U0001f916" | 3600 | 0.1 | 0x1F | 1_0
+"json" | "yaml" | "env" | "text" | "toml" | "integer" | '{"a": "${model}"}' | '${model}' | '[${x}]' | "$${a"
+["{env:VAR}"] | ["$VAR", "x"] | { env = "A", key = "a.b", value = false } | { file = "a.yaml", key = "a", value = 1 }
+"when-done" | "http://[::1]:${P}/" | "http://[/"
+"http://h:99999999999999999999/" | "\u202e\U0001f916" | 3600 | 0.1 | 0x1F | 1_0
 """
 VALUES = [value for line in _VALUES.strip().split(b"\n") for value in line.split(b" | ")]
 VALUES += [

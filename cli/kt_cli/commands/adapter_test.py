@@ -91,7 +91,10 @@ def _progress(as_json: bool) -> tuple[Callable[[str], None], Callable[["Result"]
 
 def _tell(report: "Report") -> None:
     rows = [_row(result) for result in report.sections]
-    output.result(table.render(("Section", "Result", "Driven", "Why"), rows, width=terminal.width()))
+    output.result(table.render(("Section", "Result", "Driven", "Seconds"), rows, width=terminal.width()))
+    for reason, sections in _reasons(report).items():
+        output.result("")
+        output.result(output.wrapped(f"{', '.join(sections)}: {terminal.visible(reason)}"))
     for result in report.sections:
         for sentence in result.warnings:
             output.note(f"kt: {result.section}: {terminal.visible(sentence)}")
@@ -101,6 +104,7 @@ def _tell(report: "Report") -> None:
     failed = len(report.failures)
     kind = report.adapter_kind or "this adapter"
     of = f"contract {report.contract_version}"
+    output.result("")
     output.result(
         f"{kind} holds what it declares ({of})."
         if report.passed
@@ -110,9 +114,13 @@ def _tell(report: "Report") -> None:
 
 def _row(result: "Result") -> tuple[str | table.Cell, ...]:
     word, colour = _SHOWN[result.status]
-    return (
-        result.section,
-        table.Cell(word, colour),
-        result.driven_by or "—",
-        terminal.visible(result.reason or ""),
-    )
+    return (result.section, table.Cell(word, colour), result.driven_by or "—", f"{result.duration_s:.1f}")
+
+
+def _reasons(report: "Report") -> dict[str, list[str]]:
+    """Return why sections failed or do not apply, each reason once, with the sections that it holds for."""
+    found: dict[str, list[str]] = {}
+    for result in report.sections:
+        if result.reason:
+            found.setdefault(result.reason, []).append(result.section)
+    return found

@@ -30,9 +30,10 @@ def test_people_get_a_table_and_see_it_grow(folder: str) -> None:
     assert "lifecycle ..." in done.stderr
     assert "lifecycle: pass" in done.stderr
     rows = [line.split(None, 3) for line in done.stdout.splitlines()]
-    assert ["Section", "Result", "Driven", "Why"] == rows[0]
-    assert ["lifecycle", "pass", "subject"] == rows[2]
+    assert ["Section", "Result", "Driven", "Seconds"] == rows[0]
+    assert ["lifecycle", "pass", "subject"] == rows[2][:3]
     assert "memory     not applicable  —" in done.stdout
+    assert "\nmemory: the adapter does not map memory.dir\n" in done.stdout
     assert "under-test holds what it declares (contract 1.0.0)." == done.stdout.splitlines()[-1]
     assert "\x1b" not in done.stdout + done.stderr
 
@@ -75,3 +76,10 @@ def test_no_manifest_is_exit_code_3(tmp_path: Path) -> None:
 
     assert 3 == done.returncode
     assert "manifest not found" in done.stderr
+
+
+def test_a_reason_is_told_once_with_all_sections_that_it_holds_for(folder: str) -> None:
+    done = kt(folder, "--section", "lifecycle", "--section", "pause", "--exec", "/no/such/agent")
+
+    assert 1 == done.stdout.count("/no/such/agent")
+    assert "\nlifecycle, pause: the subject does not start" in done.stdout
