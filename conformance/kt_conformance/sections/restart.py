@@ -45,7 +45,11 @@ def _come_back(stage: Stage, instance: Instance, old_run: str) -> None:
         seen = (entry["run_id"] != old_run, entry["state"] == "running", entry["restart_count"] >= 1)
         return all(seen)
 
-    stage.deadline.until(back, "the subject to come back with a Run of its own", within_s=BACK_S)
+    if not stage.deadline.wait(back, within_s=BACK_S):
+        raise SectionFailed(
+            f"got nothing within {BACK_S:g} s, wanted the subject to come back with a Run of its own; "
+            f"{instance.last_words()}"
+        )
 
 
 def _addresses(stage: Stage, instance: Instance) -> dict[Rule, str]:
