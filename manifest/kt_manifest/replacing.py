@@ -49,6 +49,8 @@ def replace_at(folder: int, name: str, data: bytes, *, mode: int = 0o600) -> Non
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(TEMPORARY, flags, mode, dir_fd=folder)
     try:
+        if hasattr(os, "fchmod"):  # the mode at birth is cut by the umask; the one that was asked for is meant
+            os.fchmod(descriptor, mode)
         _write(descriptor, data)
         os.fsync(descriptor)
         os.rename(TEMPORARY, name, src_dir_fd=folder, dst_dir_fd=folder)

@@ -94,27 +94,54 @@ def target_of(rule: dict[str, Any]) -> Target:
 
 
 def _clashes(rules: dict[str, Any]) -> Iterator[Finding]:
-    earlier: list[tuple[str, Target]] = []
+    places = _Places()
     for key, rule in rules.items():
-        target = target_of(rule)
-        for other_key, other in earlier:
-            if fault := _clash(target, other):
-                where = section(("config", key))
-                got = f"{fault} as in {section(('config', other_key))}"
-                yield Finding(
-                    where, "invalid_field", got, "a target of its own for each key", "change one of the two"
-                )
-        earlier.append((key, target))
+        if clash := places.take(target_of(rule), key):
+            fault, other = clash
+            where, got = section(("config", key)), f"{fault} as in {section(('config', other))}"
+            yield Finding(
+                where, "invalid_field", got, "a target of its own for each key", "change one of the two"
+            )
 
 
-def _clash(one: Target, other: Target) -> str | None:
-    if one == other:
-        return "the same target"
-    if not (isinstance(one, FileTarget) and isinstance(other, FileTarget)):
-        return None
-    if one.path == other.path:
-        return "a native key under a value" if nests(one.key, other.key, ".") else None
-    return "a file where a folder is needed" if nests(one.path, other.path, "/") else None
+class _Places:
+    """The places of earlier rules: who has each; a look takes no longer for there being many."""
+
+    def __init__(self) -> None:
+        self._same: dict[Target, str] = {}
+        self._paths = _Tree()
+        self._keys: dict[str, _Tree] = {}
+
+    def take(self, target: Target, key: str) -> tuple[str, str] | None:
+        """Take the place of a rule; return what speaks against it, and whose place that is."""
+        if (other := self._same.setdefault(target, key)) != key:
+            return "the same target", other
+        if not isinstance(target, FileTarget):
+            return None
+        if target.path in self._keys:
+            other_key = self._keys[target.path].enter(tuple(target.key.split(".")), key)
+            return None if other_key is None else ("a native key under a value", other_key)
+        self._keys[target.path] = _Tree()
+        self._keys[target.path].enter(tuple(target.key.split(".")), key)
+        above = self._paths.enter(tuple(target.path.split("/")), key)
+        return None if above is None else ("a file where a folder is needed", above)
+
+
+class _Tree:
+    """Names under names: who has a value where, and who was first below."""
+
+    def __init__(self) -> None:
+        self._values: dict[tuple[str, ...], str] = {}
+        self._below: dict[tuple[str, ...], str] = {}
+
+    def enter(self, names: tuple[str, ...], owner: str) -> str | None:
+        """Put a value; return who has one above or below."""
+        above = (self._values.get(names[:count]) for count in range(1, len(names)))
+        found = next((other for other in above if other is not None), self._below.get(names))
+        self._values.setdefault(names, owner)
+        for count in range(1, len(names)):
+            self._below.setdefault(names[:count], owner)
+        return found
 
 
 def nests(one: str, other: str, separator: str) -> bool:

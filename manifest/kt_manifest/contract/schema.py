@@ -228,7 +228,8 @@ def misfits(document: dict[str, Any]) -> list[Misfit]:
         Manifest.model_validate(document)
     except ValidationError as error:
         found = [_misfit(detail) for detail in error.errors(include_url=False)]
-        return sorted(found, key=lambda misfit: _position(document, misfit.loc))
+        orders: dict[int, dict[str, int]] = {}
+        return sorted(found, key=lambda misfit: _position(document, misfit.loc, orders))
     return []
 
 
@@ -265,14 +266,17 @@ def _otherwise(error_type: str) -> str:
     return "a table" if error_type.startswith("model") else "Unicode text"
 
 
-def _position(document: Any, loc: Loc) -> tuple[int, ...]:
+def _position(document: Any, loc: Loc, orders: dict[int, dict[str, int]]) -> tuple[int, ...]:
+    """Return where a place stands; `orders` keeps the order of each table's keys, since there may be many."""
     position: list[int] = []
     for part in loc:
         if isinstance(part, int):
             position.append(part)
             document = document[part] if isinstance(document, list) else None
             continue
-        keys = list(document) if isinstance(document, dict) else []
-        position.append(keys.index(part) if part in keys else len(keys))
-        document = document.get(part) if isinstance(document, dict) else None
+        table = document if isinstance(document, dict) else {}
+        if id(table) not in orders or not table:
+            orders[id(table)] = {key: at for at, key in enumerate(table)}
+        position.append(orders[id(table)].get(part, len(table)))
+        document = table.get(part)
     return tuple(position)

@@ -86,13 +86,30 @@ class _Cleaned(logging.Formatter):
 
 
 def _forms(value: str) -> Iterable[str]:
-    """Yield what a value looks like when it is printed: as it is, line by line, and inside of a JSON text."""
+    """Yield what a value looks like when it is printed: as it is, line by line, and inside of JSON or source text."""
     yield value
-    yield json.dumps(value)[1:-1]
-    yield json.dumps(value, ensure_ascii=False)[1:-1]
+    for spelled in _spellings(value):
+        yield spelled
+        yield from _spellings(spelled)  # JSON that stands in JSON
     lines = value.splitlines()
     if len(lines) > 1:
         yield from (line.strip() for line in lines)
+
+
+def _spellings(value: str) -> Iterable[str]:
+    """Yield a value as encoders write it inside of a text."""
+    yield repr(value)[1:-1]  # Python
+    for plain in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
+        for slashed in (plain, plain.replace("/", "\\/")):  # PHP, json_encode
+            yield slashed
+            yield slashed.translate(_FOR_HTML)
+            yield slashed.translate(_FOR_HTML_CAPITALS)
+
+
+_FOR_HTML = {ord(character): f"\\u{ord(character):04x}" for character in "&<>"}  # Go, encoding/json
+_FOR_HTML_CAPITALS = {
+    ord(character): f"\\u{ord(character):04X}" for character in "&<>"
+}  # .NET, System.Text.Json
 
 
 def _encoded(text: str) -> bytes:

@@ -10,6 +10,7 @@ import asyncio
 import errno
 import logging
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 
@@ -170,13 +171,39 @@ class RunScrubbing:
             scrubber.close()
 
 
-def _found(window: bytes, values: tuple[bytes, ...]) -> Iterator[tuple[int, int]]:
-    """Yield where the values are, whatever they have in common: all are looked for in what was printed."""
-    for value in values:
-        at = window.find(value)
-        while at >= 0:
-            yield at, at + len(value)
-            at = window.find(value, at + 1)
+def _found(window: bytes, values: tuple[bytes, ...]) -> list[tuple[int, int]]:
+    """Return where the values are, whatever they have in common, as spans that do not touch.
+
+    All are looked for in what was printed. Takes time in proportion to the window also where a value overlaps itself.
+    """
+    spans = sorted(span for value in values for span in _runs(window, value))
+    merged: list[tuple[int, int]] = []
+    for begin, end in spans:
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((begin, end))
+    return merged
+
+
+def _runs(window: bytes, value: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where one value is; of places that overlap by its period, the whole run at once."""
+    period = _period(value)
+    again = value[-period:]
+    at = window.find(value)
+    while at >= 0:
+        end = at + len(value)
+        if period < len(value):
+            run = re.compile(b"(?:%b)*+" % re.escape(again)).match(window, end)
+            end = run.end() if run else end
+        yield at, end
+        # Places may overlap by more than the period as well: the next one begins after the last one found.
+        at = window.find(value, end - len(value) + 1 if period < len(value) else end)
+
+
+def _period(value: bytes) -> int:
+    """Return by how much a value has to be shifted to lie on itself: its length, where it never does."""
+    return next(shift for shift in range(1, len(value) + 1) if value[shift:] == value[: len(value) - shift])
 
 
 def _undecided(tail: bytes, values: tuple[bytes, ...]) -> int:

@@ -1,7 +1,10 @@
 import io
+import json
 import logging
 
-from kt_supervisor.engine.output.known_secrets import KnownOfAll, KnownSecrets
+import pytest
+
+from kt_supervisor.engine.output.known_secrets import SHOWN, KnownOfAll, KnownSecrets
 
 SECRET = "canary-5e77a1c0"
 
@@ -69,3 +72,24 @@ def test_what_belongs_to_no_run_any_more_is_forgotten() -> None:
     everything.of_run(SECRET)
 
     assert SECRET == everything.clean(SECRET)
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        r"s3cr3t/with/slash\u0026amp\u003ctag\u003e",  # Go
+        r"s3cr3t\/with\/slash&amp<tag>",  # PHP
+        r"s3cr3t\/with\/slash\u0026amp\u003Ctag\u003E",
+    ],
+)
+def test_a_value_is_known_as_encoders_of_other_languages_write_it(spelled: str) -> None:
+    assert f'"{SHOWN}"' == KnownSecrets("s3cr3t/with/slash&amp<tag>").clean(f'"{spelled}"')
+
+
+@pytest.mark.parametrize("value", ['quo"te\\back-slash', "ünïcödé-ß-secret", "with\nline ends\tand tabs"])
+def test_a_value_is_known_in_json_that_stands_in_json_and_as_python_writes_it(value: str) -> None:
+    known = KnownSecrets(value)
+    twice = json.dumps(json.dumps({"x": value}))
+
+    assert SHOWN in known.clean(twice)
+    assert f"'{SHOWN}'" == known.clean(f"'{repr(value)[1:-1]}'")

@@ -1,7 +1,9 @@
 """Secrets in files that a keeper writes: whatever the cuts, no byte of one is read, and no position changes."""
 
+import itertools
 import random
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -309,3 +311,34 @@ def test_looking_for_secrets_keeps_up_with_an_agent_that_prints_much(files: RunL
 
     assert time.thread_time() - began_s < 0.5
     assert scrubbing.PIECE_BYTES < 16 << 20
+
+
+@pytest.mark.parametrize("secret", [b"aaaaaaaa", b"abababab", b"--------", b"abaababaab"])
+def test_a_secret_that_lies_on_itself_costs_no_more_than_another(files: RunLayout, secret: bytes) -> None:
+    append(files, secret * ((4 << 20) // len(secret)) + b"\n")
+    guard = scrub(files, secret)
+    begun_s = time.process_time()
+
+    left = readable(guard, limit=1 << 17)
+
+    assert time.process_time() - begun_s < 5
+    assert {ord("*"), ord("\n")} == set(left)
+
+
+@given(
+    st.binary(max_size=60).map(lambda data: bytes(b"ab"[byte % 2] for byte in data)),
+    st.lists(st.sampled_from([b"aa", b"aba", b"abab", b"bbb", b"aabaa", b"abba"]), min_size=1, unique=True),
+)
+def test_every_byte_of_every_place_is_found_and_no_other(window: bytes, values: list[bytes]) -> None:
+    covered = {
+        at + offset
+        for value in values
+        for at in range(len(window))
+        if window.startswith(value, at)
+        for offset in range(len(value))
+    }
+
+    spans = scrubbing._found(window, tuple(values))
+
+    assert covered == {at for begin, end in spans for at in range(begin, end)}
+    assert all(one[1] < two[0] for one, two in itertools.pairwise(spans))
