@@ -24,12 +24,15 @@ class ConfigurationVerbs[Document](ABC):
         nothing = name is None and key is None and not self.files.fleet_config.exists()
         request = _settings(name, "GET", asked, unused=UNUSED if nothing else None)
         # A reference is looked up in this process's variables first, as at a start.
-        return self._offer(variables.offered(request, None, inherits=False)) if reveal else self._ask(request)
+        offer = variables.offered(request, None, inherits=False, purpose="run")
+        return self._offer(offer) if reveal else self._ask(request)
 
     def config_set(self, name: str | None, key: str, value: str) -> Document:
         """Set one setting; the value is text, as on a command line."""
         order = _settings(name, "PUT", body={"key": key, "value": value})
-        return self._offer(variables.offered(order, None, inherits=False, settings={key: value}))
+        return self._offer(
+            variables.offered(order, None, inherits=False, settings={key: value}, purpose="run")
+        )
 
     def config_unset(self, name: str | None, key: str) -> Document:
         """Forget what was set for a key."""

@@ -149,7 +149,7 @@ class Verbs[Document, Lines](ConfigurationVerbs[Document], ABC):
         """Stop an agent where it runs, and start it."""
         patience_s = timeout_s + GRACE_S + START_TIMEOUT_S
         order = about(name, "POST", "/restart", body={"timeout_s": timeout_s}, timeout_s=patience_s)
-        return self._offer(variables.offered(order, env))
+        return self._offer(variables.offered(order, env, purpose="restart"))
 
     def pause(self, name: str) -> Document:
         """Freeze an agent, and hold its calls at the gateway."""

@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from kt_ledger import ids
 from kt_ledger.durable import replace_file
 from kt_ledger.records import InstanceRow, RunRow, State
 from kt_ledger.store import StoreUnavailable
-from kt_manifest.configuration.value_types import Value
+from kt_manifest.configuration.layers import Entry
 from kt_manifest.contract.snapshot import Adapter
 from kt_manifest.launch import readiness as manifest_readiness
 from kt_manifest.launch.executable import ExecutableMissing, NotExecutable
@@ -52,22 +52,21 @@ class Starting:
         self,
         row: InstanceRow,
         environment: Mapping[str, str],
-        overrides: Mapping[str, Value] | None = None,
+        settings: Callable[[InstanceRow], Sequence[Entry]],
     ) -> Plan:
         """Return how it would be started; raises everything that `launching.plan` raises.
 
-        `overrides`: settings for this start; None for those of the last one.
+        `settings`: the question to `CurrentSettings` that fits what is asked for.
         """
-        return await asyncio.to_thread(self._plan, row, environment, overrides)
+        return await asyncio.to_thread(self._plan, row, environment, settings)
 
     def _plan(
-        self, row: InstanceRow, environment: Mapping[str, str], overrides: Mapping[str, Value] | None
+        self,
+        row: InstanceRow,
+        environment: Mapping[str, str],
+        settings: Callable[[InstanceRow], Sequence[Entry]],
     ) -> Plan:
-        if overrides is None:
-            started = self._parts.settings.started(row)
-            overrides = {} if started is None else started.overrides
-        entries = self._parts.settings.for_start(row, overrides)
-        return launching.plan(self._parts.files, row, entries=entries, environment=environment)
+        return launching.plan(self._parts.files, row, entries=settings(row), environment=environment)
 
     async def begin(
         self, row: InstanceRow, event: Event, cause: dict[str, Any], *, plan: Plan, history: History

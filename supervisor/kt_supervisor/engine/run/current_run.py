@@ -247,7 +247,7 @@ class CurrentRun:
                 self._parts.files,
                 row,
                 self.files,
-                lambda: self._parts.settings.in_force(row),
+                lambda: self._parts.settings.of_the_run(row),
             )
             self.known.add(found)
 

@@ -58,7 +58,7 @@ def preview(
     """Return what `kt agent start` would do now.
 
     Args:
-        entries: what is set for it now, or why that cannot be said (`CurrentSettings.for_start`).
+        entries: what is set for it now, or why that cannot be said (`CurrentSettings.for_a_fresh_start`).
         environment: the variables of whoever would start it.
         run: the Run under way; its token and id are taken, so that only what would really change differs.
     """

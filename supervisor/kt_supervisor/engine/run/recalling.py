@@ -23,7 +23,7 @@ def recall(
 ) -> frozenset[str]:
     """Return the secrets that are found; settings that make no sense refer to none. Reads files, and may wait.
 
-    `entries` gives what was set for the Run (`CurrentSettings.in_force`).
+    `entries` gives what was set for the Run (`CurrentSettings.of_the_run`).
     """
     try:
         settings = {entry.key: entry.value for entry in entries()}
