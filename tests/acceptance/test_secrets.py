@@ -364,14 +364,23 @@ def test_a_revealed_setting_needs_the_secrets_it_refers_to_and_no_other_variable
     assert b'"PATH"' not in relay.heard
 
 
-def test_a_token_on_a_command_line_is_told_at_the_registration(place: House) -> None:
+def test_a_secret_on_a_command_line_is_told_at_the_registration_and_where_it_is_set(place: House) -> None:
     manifest = place.root / "flag.toml"
     manifest.write_text(
         'contract_version = "1.0.0"\n[adapter]\nkind = "flagged"\n[lifecycle.start]\nexec = "true"\n'
         '[capabilities.interaction]\nlinux = "guaranteed"\nmacos = "guaranteed"\n'
         '[metering]\nsource = "engine-observed"\n[config."metering.base_url"]\nflag = "--url"\n'
+        '[config.model]\nflag = "--model"\n'
     )
 
     told = Client(place.root).register("flagged", manifest=manifest)
 
+    whole, inside, plain = (
+        Client(place.root).config_set("flagged", "model", value)["notices"]
+        for value in ("secret:K", "x ${secret:K}", "small")
+    )
+
     assert any("metering.base_url" in notice and "process list" in notice for notice in told["notices"])
+    for notices in (whole, inside):
+        assert any("model carries a secret" in notice and "process list" in notice for notice in notices)
+    assert not any("process list" in notice for notice in plain)

@@ -1,16 +1,14 @@
 """What of its environment a caller shall send, and what follows from a changed secret. No value is answered."""
 
 import asyncio
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from aiohttp import web
 
-from kt_ledger.records import InstanceRow
-from kt_manifest.configuration.layers import Entry
 from kt_supervisor.engine.control import requests
 from kt_supervisor.engine.control.engine_routes import Host
 from kt_supervisor.engine.instance import wanted_variables
+from kt_supervisor.engine.instance.current_settings import Question
 from kt_supervisor.engine.instance.fleet import Fleet
 from kt_supervisor.engine.parts import Parts
 
@@ -42,9 +40,9 @@ class SecretRoutes:
         entries = await asyncio.to_thread(self._settings_for(request.query.get("for", START)), row)
         return requests.answer(wanted_variables.describe(row, entries, given=given))
 
-    def _settings_for(self, purpose: str) -> Callable[[InstanceRow], Sequence[Entry]]:
+    def _settings_for(self, purpose: str) -> Question:
         settings = self._parts.settings
-        known: dict[str, Callable[[InstanceRow], Sequence[Entry]]] = {
+        known: dict[str, Question] = {
             START: settings.for_a_fresh_start,
             RESTART: settings.for_a_restart,
             RUN: settings.of_the_run,

@@ -1,10 +1,12 @@
 """The settings of every instance as they are now: the one place that reads, merges and judges them.
 
-Laws: nothing else reads a layer's file. What somebody wrote wrongly by hand is an alarm, and never means its default or
-no limit: where it takes effect at once, the last value that could be used stays in force.
+Laws: whoever in the engine acts on a setting asks here; nothing else reads a layer's file for what is in force.
+`configuring` reads the text that it replaces. What works without an engine (the doctor, the list of secrets) looks at
+the files for what stands in them, and merges nothing. What somebody wrote wrongly by hand is an alarm, and never means
+its default or no limit: where it takes effect at once, the last value that could be used stays in force.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -23,6 +25,8 @@ from kt_supervisor.engine.run import run_settings
 from kt_supervisor.engine.run.run_settings import Started
 
 NO_OVERRIDES: Mapping[str, Value] = MappingProxyType({})
+type Question = Callable[[InstanceRow], Sequence[Entry]]
+"""One of `for_a_fresh_start`, `for_a_restart`, `of_the_run`: handed on by whoever knows what is asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,21 +5,20 @@ Law: everything that changes the instance happens under its own lock; two instan
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from kt_ledger.exit_codes import WRONG_STATE
 from kt_ledger.records import LIVE_STATES, InstanceRow, RunRow, State
-from kt_manifest.configuration.layers import Entry
 from kt_manifest.configuration.value_types import Value
 from kt_manifest.contract.snapshot import Adapter
 from kt_manifest.launch import render
 from kt_manifest.launch.operation import Command
 from kt_supervisor.engine.gateway.client import GatewayAway, ListenerRefused
 from kt_supervisor.engine.instance import lifecycle, rekeying, removal
-from kt_supervisor.engine.instance.current_settings import NO_OVERRIDES
+from kt_supervisor.engine.instance.current_settings import NO_OVERRIDES, Question
 from kt_supervisor.engine.instance.failed_start import LaunchFailed
 from kt_supervisor.engine.instance.lifecycle import Event
 from kt_supervisor.engine.instance.pausing import Pausing
@@ -234,8 +233,7 @@ class Instance:
             }
             try:
                 environment = await asyncio.to_thread(run_environment.load, self._parts.files, self.id)
-                again = self._parts.settings.for_a_restart
-                plan = await self._starting.plan(row, environment or {}, again)
+                plan = await self._starting.plan(row, environment or {}, self._parts.settings.for_a_restart)
             except Exception as error:
                 # A setting, a secret or an adapter that is not there now will not be there in a minute either.
                 await self._life.comebacks.park(past, str(error))
@@ -247,10 +245,7 @@ class Instance:
 
     # -- inside, under the lock --------------------------------------------------------------------------------
     async def _start(
-        self,
-        row: InstanceRow,
-        environment: Mapping[str, str],
-        settings: Callable[[InstanceRow], Sequence[Entry]],
+        self, row: InstanceRow, environment: Mapping[str, str], settings: Question
     ) -> dict[str, Any]:
         lifecycle.step(self.name, state=row.state, event=Event.START)
         plan = await self._starting.plan(row, environment, settings)
