@@ -69,6 +69,8 @@ def test_reading_an_unused_place_makes_nothing(client: Client) -> None:
 def test_what_holds_for_all_agents_is_the_same_before_and_after_the_first_engine(
     client: Client, shared_client: Client, key: str | None, reveal: bool
 ) -> None:
+    shared_client.engine_start()
+
     before = client.config_get(None, key, reveal=reveal)
 
     assert shared_client.config_get(None, key, reveal=reveal) == before
@@ -78,6 +80,7 @@ def test_what_holds_for_all_agents_is_the_same_before_and_after_the_first_engine
 def test_the_settings_of_an_unused_place_can_be_read_and_edited_without_an_engine(
     client: Client, shared_client: Client
 ) -> None:
+    shared_client.engine_start()
     places = str(client.files.root), str(shared_client.files.root)
     used = {**shared_client.config_text(None)}
     refusals = []
