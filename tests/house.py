@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from kt_cli.failure import Failure
-from kt_cli.link import EngineAway, Link
+from kt_client.errors import EngineAway, KtError
+from kt_client.link import Link
 from kt_ledger import process_identity
 from kt_ledger.layout import StateLayout
 from kt_manifest.contract import kinds
@@ -73,7 +73,7 @@ class House:
     def answers(self) -> bool:
         try:
             self.link.ask("GET", "/v1/engine")
-        except (EngineAway, Failure):
+        except (EngineAway, KtError):
             return False
         return True
 
@@ -94,13 +94,13 @@ class House:
         def once() -> Any:
             try:
                 return self.ask(method, target)
-            except (EngineAway, Failure):
+            except (EngineAway, KtError):
                 return None
 
         return until(once, lambda: f"{method} {target} is answered; {self.evidence()}")
 
-    def refusal(self, method: str, target: str, body: Any = None) -> Failure:
-        with pytest.raises(Failure) as refused:
+    def refusal(self, method: str, target: str, body: Any = None) -> KtError:
+        with pytest.raises(KtError) as refused:
             self.ask(method, target, body)
         return refused.value
 
@@ -138,7 +138,7 @@ class House:
         def once() -> Any:
             try:
                 return (list(self.link.lines(f"/v1/agents/{name}/logs?follow=0", timeout_s=DEADLINE_S)),)
-            except (EngineAway, Failure):
+            except (EngineAway, KtError):
                 return None
 
         return list(until(once, lambda: f"the logs of {name} are read; {self.evidence()}")[0])
@@ -190,7 +190,7 @@ class House:
         try:
             self.ask("POST", "/v1/engine/stop", {"all": True})
             until(lambda: self.reap() or not self.processes(), "nothing is left", within_s=15)
-        except (AssertionError, EngineAway, Failure) as error:
+        except (AssertionError, EngineAway, KtError) as error:
             left = self.processes()
             print("left:", [(process.pid, process.state, command_of(process.pid)) for process in left], error)
             return len(left)
@@ -201,7 +201,7 @@ class House:
         """Stop everything; whatever does not stop is killed, and nothing may be left."""
         try:
             self.link.ask("POST", "/v1/engine/stop", body={"all": True}, timeout_s=30.0)
-        except (EngineAway, Failure):
+        except (EngineAway, KtError):
             if self.root.is_dir():
                 self.files.engine_stopped.write_text("the test is over")
         self._kill_what_is_left()

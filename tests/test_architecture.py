@@ -238,3 +238,34 @@ def test_nothing_names_this_machine_or_a_registry() -> None:
         found += [f"{place(path)}: {word}" for word in forbidden if word in text]
 
     assert [] == found
+
+
+READS_LAYERS = {
+    "supervisor/kt_supervisor/engine/instance/layer_files.py": "for `current_settings`, who merges and judges",
+    "supervisor/kt_supervisor/engine/instance/configuring.py": "the text that is replaced",
+    "supervisor/kt_supervisor/doctor/settings.py": "what stands in a file, where no engine runs",
+    "cli/kt_cli/secret_places.py": "which secrets a file names, where no engine runs",
+}
+"""File -> what it reads a layer's file for. Nobody else does: what is in force is `current_settings`'s to say."""
+
+
+def test_a_layers_file_is_read_in_few_places_and_none_of_them_acts_on_it() -> None:
+    reading = re.compile(r"\b(?:config_file\.(?:read|text)|layer_text\.(?:read|leaves))\(|config_file\.text,")
+
+    users = {
+        place(path)
+        for room in set(ROOMS) - {"manifest"}
+        for path in sources_of(room)
+        if reading.search(path.read_text("utf-8"))
+    }
+
+    assert users == set(READS_LAYERS)
+
+
+def test_what_a_layers_file_is_called_is_said_alike_where_it_cannot_be_imported() -> None:
+    from kt_ledger.layout import StateLayout
+    from kt_manifest.configuration import config_file
+    from kt_manifest.launch import native_path
+
+    assert config_file.NAME == StateLayout(Path("/x")).fleet_config.name
+    assert config_file.NAME in native_path.RESERVED

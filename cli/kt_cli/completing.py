@@ -16,7 +16,7 @@ from kt_cli import environment
 def agent_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
     """Return the names of the Agent Homes: those of all agents, and of removed ones whose Home was kept."""
     try:
-        with os.scandir(environment.state().root / "agents") as homes:
+        with os.scandir(environment.state().homes) as homes:
             names = [home.name for home in homes if home.is_dir()]
     except (OSError, ValueError):
         return []

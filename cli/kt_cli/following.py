@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kt_cli import environment, session
-from kt_cli.failure import Failure
-from kt_cli.link import ENGINE_LOST, EngineAway
+from kt_client.errors import ENGINE_LOST, EngineAway, KtError
 
 AGAIN_S = 0.2
 
@@ -21,7 +20,7 @@ def everything(target: Callable[[], str]) -> Iterator[dict[str, Any]]:
 
 
 def about(name: str, target: Callable[[], str]) -> Iterator[dict[str, Any]]:
-    """Yield each line of a stream about one agent; errors as `session.ask_about`."""
+    """Yield each line of a stream about one agent; errors as `session.lines_about`."""
     yield from _follow(lambda: session.lines_about(name, target()))
 
 
@@ -33,7 +32,7 @@ def _follow(lines: Callable[[], Iterator[Any]]) -> Iterator[dict[str, Any]]:
             return  # what was followed has ended
         except EngineAway:
             pass
-        except Failure as failure:
+        except KtError as failure:
             if failure.code != ENGINE_LOST:
                 raise
         # The marker is left before an engine that is stopped lets go of its connections.

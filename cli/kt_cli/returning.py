@@ -3,8 +3,8 @@
 import time
 
 from kt_cli import environment, session
-from kt_cli.failure import Failure
-from kt_cli.link import ENGINE_LOST, Link
+from kt_client.errors import ENGINE_LOST, KtError
+from kt_client.link import Link
 from kt_ledger import exit_codes
 
 KEEPERS_TIME_S = 4.0
@@ -20,14 +20,14 @@ def wait(again: str) -> None:
         again: the command that goes on where this one stopped.
 
     Raises:
-        Failure: exit 1 where the engine was stopped on purpose, or cannot be started.
+        KtError: exit 1 where the engine was stopped on purpose, or cannot be started.
     """
     layout = environment.state()
     link = Link(layout.engine_socket)
     ends_s = time.monotonic() + KEEPERS_TIME_S
     while not link.answers():
         if layout.engine_stopped.exists():
-            raise Failure(
+            raise KtError(
                 f"the engine was stopped, the agent need not have: got nobody to ask, wanted an engine; "
                 f"go on with: {again}",
                 exit_code=exit_codes.FAILED,

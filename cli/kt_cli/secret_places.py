@@ -8,7 +8,7 @@ from kt_manifest.configuration import config_file, keychain, options, secret_syn
 from kt_manifest.configuration.value_types import Value
 
 FLEET = "(fleet)"
-"""Stands for the settings of all agents, in the state directory's own `config.toml`."""
+"""Stands for the settings of all agents, in the file `fleet_config`."""
 
 Users = dict[str, list[dict[str, Any]]]
 
@@ -71,12 +71,12 @@ def _users(files: StateLayout, registered: frozenset[str] | None) -> tuple[Users
 def _settings(
     files: StateLayout, registered: frozenset[str] | None, faults: list[str]
 ) -> list[tuple[str, Mapping[str, Value]]]:
-    homes = files.root / "agents"
+    homes = files.homes
     names = sorted(path.name for path in homes.iterdir()) if homes.is_dir() else []
     chosen = [name for name in names if registered is None or name in registered]
     places = [
-        (FLEET, files.root / "config.toml"),
-        *((name, files.home(name) / "config.toml") for name in chosen),
+        (FLEET, files.fleet_config),
+        *((name, files.home(name) / config_file.NAME) for name in chosen),
     ]
     read: list[tuple[str, Mapping[str, Value]]] = []
     for name, path in places:

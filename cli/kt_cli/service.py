@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kt_cli import environment, service_files
-from kt_cli.failure import Failure
 from kt_client import ignition
+from kt_client.errors import KtError
 from kt_ledger import exit_codes
 from kt_ledger.layout import StateLayout
 
@@ -43,13 +43,13 @@ def of(files: StateLayout, *, platform: str = sys.platform) -> Service:
     """Return the service of this state directory on this system.
 
     Raises:
-        Failure: exit 5, where kt knows no service manager of this system.
+        KtError: exit 5, where kt knows no service manager of this system.
     """
     if platform.startswith("linux"):
         return _systemd(files)
     if platform == "darwin":
         return _launchd(files)
-    raise Failure(
+    raise KtError(
         f"no service manager is known on {platform}: got neither systemd nor launchd, wanted one of them; "
         "run `kt engine run` under your own",
         exit_code=exit_codes.UNSUPPORTED,
@@ -61,7 +61,7 @@ def install(service: Service) -> Done:
     """Write the file and have the manager start the engine, now and at each login.
 
     Raises:
-        Failure: exit 1, where the manager refuses the file (nothing is left) or does not take it (the file is there).
+        KtError: exit 1, where the manager refuses the file (nothing is left) or does not take it (the file is there).
     """
     done = Done()
     _check(service)
@@ -80,10 +80,10 @@ def uninstall(service: Service) -> Done:
     """Have the manager end the engine and forget it; agents run on.
 
     Raises:
-        Failure: exit 3, where nothing is installed; exit 1, where the file cannot be removed.
+        KtError: exit 3, where nothing is installed; exit 1, where the file cannot be removed.
     """
     if not service.path.exists():
-        raise Failure(
+        raise KtError(
             f"nothing to uninstall: got no {service.path}, wanted what `kt engine install` writes",
             exit_code=exit_codes.NOT_FOUND,
             code="not_installed",
@@ -93,7 +93,7 @@ def uninstall(service: Service) -> Done:
         try:
             _run(command, undo="")
             done.steps.append(f"ran {' '.join(command)}")
-        except Failure as failure:
+        except KtError as failure:
             done.notices.append(
                 str(failure)
             )  # a manager that is away runs nothing: the file goes all the same
@@ -103,7 +103,7 @@ def uninstall(service: Service) -> Done:
         try:
             _run(command, undo="")
             done.steps.append(f"ran {' '.join(command)}")
-        except Failure as failure:
+        except KtError as failure:
             done.notices.append(str(failure))
     return done
 
@@ -176,7 +176,7 @@ def _check(service: Service) -> None:
         except (FileNotFoundError, PermissionError, subprocess.TimeoutExpired):
             return
     if done.returncode:
-        raise Failure(
+        raise KtError(
             f"the service file is not accepted: got {(done.stderr or done.stdout).strip()} from "
             f"`{' '.join(service.check)}`, wanted no complaint; `kt engine install --print` shows the file",
             exit_code=exit_codes.FAILED,
@@ -194,7 +194,7 @@ def _run(command: tuple[str, ...], *, undo: str) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         got, failed = str(error), True
     if failed:
-        raise Failure(
+        raise KtError(
             f"`{' '.join(command)}` failed: got {got}, wanted the service manager of a logged-in user"
             + (f"; {undo}" if undo else ""),
             exit_code=exit_codes.FAILED,

@@ -15,13 +15,16 @@ def without_engine(request: Request, files: StateLayout) -> Any:
     A state directory that was never used holds no agent: asking about one starts and makes nothing.
 
     Raises:
-        NotFound: exit 3, about an agent in such a place. Unsupported: exit 5, where no agent can run.
+        KtError: `unused` is one. NotFound: exit 3, about an agent in such a place. Unsupported: exit 5, where no agent
+            can run.
     """
     support.check()
     if request.about is None and request.unused is None:
         return None
     if not place.is_unused(files):
         return None
+    if isinstance(request.unused, KtError):
+        raise request.unused
     if request.about is None:
         return request.unused
     name = request.about

@@ -54,13 +54,15 @@ def offered(
     *,
     inherits: bool = True,
     settings: Mapping[str, str] | None = None,
+    purpose: str = "start",
 ) -> Offer:
     """Return an order about an agent that is to be asked with what is wanted of `env` (None: of this process's own).
 
-    `settings` come with the order, and may refer to secrets as well.
+    `settings` come with the order, and may refer to secrets as well. `purpose`: "start"; "restart", where the settings
+    that came with the last start hold again; "run", what holds for the Run there is.
     """
     body = {"settings": dict(settings)} if settings else None
-    target = f"{_agent(order.target)}/environment"
+    target = f"{_agent(order.target)}/environment?for={purpose}"
     question = Request(method="GET", target=target, body=body, about=order.about)
     return Offer(
         order=order,

@@ -34,7 +34,8 @@ EMPTY_TOTALS: dict[str, Any] = {
     "usage_known": "all",
     "unmeasured_calls": 0,
 }
-EMPTY_FLEET: dict[str, Any] = {"schema_version": 2, "totals": EMPTY_TOTALS, "instances": []}
+EMPTY_USAGE: dict[str, Any] = {"schema_version": 2, "totals": EMPTY_TOTALS}
+EMPTY_FLEET: dict[str, Any] = {**EMPTY_USAGE, "instances": []}
 """What is said of a state directory that was never used."""
 
 
@@ -106,14 +107,14 @@ class Verbs[Document, Lines](ConfigurationVerbs[Document], ABC):
 
     def usage_of_removed(self) -> Document:
         """Return what agents used that were removed, the latest first."""
-        return self._ask(Request(method="GET", target="/v1/usage?removed=1"))
+        unused = {**EMPTY_USAGE, "removed": []}
+        return self._ask(Request(method="GET", target="/v1/usage?removed=1", unused=unused))
 
     def usage(self, name: str | None = None) -> Document:
         """Return what one agent, or all of them together, have used."""
         if name is not None:
             return self._ask(about(name, "GET", "/usage"))
-        unused = {"schema_version": EMPTY_FLEET["schema_version"], "totals": EMPTY_TOTALS}
-        return self._ask(Request(method="GET", target="/v1/usage", unused=unused))
+        return self._ask(Request(method="GET", target="/v1/usage", unused=EMPTY_USAGE))
 
     def calls(self, name: str, *, limit: int = 100) -> Document:
         """Return an agent's calls to its model, at most so many, the latest last."""
@@ -149,7 +150,7 @@ class Verbs[Document, Lines](ConfigurationVerbs[Document], ABC):
         """Stop an agent where it runs, and start it."""
         patience_s = timeout_s + GRACE_S + START_TIMEOUT_S
         order = about(name, "POST", "/restart", body={"timeout_s": timeout_s}, timeout_s=patience_s)
-        return self._offer(variables.offered(order, env))
+        return self._offer(variables.offered(order, env, purpose="restart"))
 
     def pause(self, name: str) -> Document:
         """Freeze an agent, and hold its calls at the gateway."""

@@ -26,8 +26,8 @@ class Request:
 
     `target` is path and query, quoted. `about` is the agent that it is about, where it is about one: in a state
     directory that was never used there is none. `unused` is the answer there for a question about all of them, and
-    `away` the answer where no engine runs and none shall be started for this. `upgrade` names the protocol that the
-    connection shall be used for afterwards (RFC 9110 section 7.8).
+    where it is a `KtError`, the refusal. `away` is the answer where no engine runs and none shall be started for this.
+    `upgrade` names the protocol that the connection shall be used for afterwards (RFC 9110 section 7.8).
     """
 
     method: str

@@ -187,9 +187,14 @@ class StateLayout:
         """The operator's settings for all instances."""
         return self.root / "config.toml"
 
+    @property
+    def homes(self) -> Path:
+        """The folder of all Agent Homes."""
+        return self.root / "agents"
+
     def home(self, name: str) -> Path:
         """Return the Agent Home of an instance."""
-        return self.root / "agents" / name
+        return self.homes / name
 
 
 def journal_segment(folder: Path, number: int) -> Path:

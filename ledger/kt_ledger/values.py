@@ -44,7 +44,6 @@ class Reason(StrEnum):
     ERROR_IN_BODY = "error_in_body"  # an error object inside a 200
     CLIENT_GONE = "client_gone"  # the agent left while the answer was under way
     UPSTREAM_CUT = "upstream_cut"  # the provider's connection ended before its message did
-    UPSTREAM_TIMEOUT = "upstream_timeout"
     UNDECODABLE = "undecodable"  # the answer's encoding or JSON could not be read
     TOO_LARGE = "too_large"  # the answer did not fit the bounded buffer that looks for usage
     USAGE_INCOMPLETE = "usage_incomplete"  # a usage object in which a sum is missing or no valid count

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from kt_cli.demo.provider_process import ProviderProcess
-from kt_cli.failure import Failure
-from kt_cli.link import EngineAway, Link
+from kt_client.errors import EngineAway, KtError
+from kt_client.link import Link
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 AGENTS = Path(__file__).resolve().parent / "agents"
@@ -71,7 +71,7 @@ class Fleet:
         """Return the engine's status; None where none answers."""
         try:
             status: dict[str, Any] = self.link.ask("GET", "/v1/engine", timeout_s=5)
-        except (EngineAway, Failure):
+        except (EngineAway, KtError):
             return None
         return status
 

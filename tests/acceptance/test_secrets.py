@@ -89,7 +89,7 @@ def caller(**more: str) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "UNRELATED_CANARY": PLAIN, **more}
 
 
-def register(place: House, provider: Any) -> None:
+def register(place: House, provider: Any, name: str = "bot") -> None:
     """Register the agent, its key in secrets.toml and its own secret in the caller's environment."""
     manifest = place.root / "adapter.toml"
     argv = json.dumps(["-u", "-c", SPEAKS])
@@ -102,7 +102,7 @@ def register(place: House, provider: Any) -> None:
         '[config."metering.upstream_api_key"]\nenv = "OPENAI_API_KEY"\n'
         '[config.model]\nfile = { path = "agent.toml", key = "model" }\n'
     )
-    Client(place.root).register("bot", manifest=manifest)
+    Client(place.root).register(name, manifest=manifest)
     port = provider.server_address[1]
     for key, value in (
         ("metering.upstream_base_url", f"http://127.0.0.1:{port}/v1"),
@@ -110,7 +110,7 @@ def register(place: House, provider: Any) -> None:
         ("agent.HEADER", "Bearer ${secret:TOLD_KEY}"),
         ("model", "m-${secret:TOLD_KEY}"),
     ):
-        Client(place.root).config_set("bot", key, value)
+        Client(place.root).config_set(name, key, value)
     kt(place, "secret", "set", "PROVIDER_KEY", typed=KEY + "\n")
 
 
@@ -133,10 +133,10 @@ def said(place: House) -> list[str]:
     return [line["text"] for line in place.said("bot") if line["stream"] != "engine"]
 
 
-def ask(place: House, provider: Any) -> str:
+def ask(place: House, provider: Any, name: str = "bot") -> str:
     """Have the agent make one call; return the key that it came with."""
     before = len(Provider.keys)
-    (place.files.home("bot") / "ask").touch()
+    (place.files.home(name) / "ask").touch()
     House.until(lambda: len(Provider.keys) > before, "the agent has called")
     return str(Provider.keys[-1])
 
@@ -247,6 +247,47 @@ def test_a_start_that_fails_tells_its_last_words_without_the_secret(place: House
     assert [] == holders(place.root, "canary-loud-4411")
 
 
+def test_a_changed_secret_reaches_the_run_whose_start_named_it_and_not_the_one_that_it_hides(
+    place: House, provider: Any
+) -> None:
+    register(place, provider, "twice")
+    kt(place, "secret", "set", "OTHER_KEY", typed="canary-other\n")
+    client = Client(place.root)
+    given = {"metering.upstream_api_key": "secret:OTHER_KEY"}
+    client.start("twice", env=caller(TOLD_KEY=TOLD), settings=given)
+
+    hidden = kt(place, "secret", "set", "PROVIDER_KEY", typed=KEY + "-2\n")
+    before = ask(place, provider, "twice")
+    meant = kt(place, "secret", "set", "OTHER_KEY", typed="canary-other-2\n")
+    after = ask(place, provider, "twice")
+    client.stop("twice", timeout_s=0)
+
+    assert ("Bearer canary-other", "Bearer canary-other-2") == (before, after)
+    assert "twice: its calls carry the new key" not in hidden
+    assert "twice: its calls carry the new key" in meant
+
+
+def test_a_restart_asks_for_the_secrets_that_its_start_named(place: House) -> None:
+    place.register("kept", "import os, time; print(os.environ['TOK'], flush=True); time.sleep(600)")
+    client = Client(place.root)
+    variables = caller(ONLYENV="canary-only-env")
+    client.start("kept", env=variables, settings={"agent.TOK": "secret:ONLYENV"})
+
+    revealing = kt(
+        place, "agent", "config", "get", "kept", "agent.TOK", "--reveal", ONLYENV="canary-only-env"
+    )
+    restarted = client.restart("kept", env=variables, timeout_s=0)
+    client.stop("kept", timeout_s=0)
+    fresh = place.ask("GET", "/v1/agents/kept/environment")
+    again = place.ask("GET", "/v1/agents/kept/environment?for=restart")
+    refused = place.refusal("GET", "/v1/agents/kept/environment?for=fun")
+
+    assert "canary-only-env\n" == revealing
+    assert "running" == restarted["state"]
+    assert ([], ["ONLYENV"]) == (fresh["secrets"], again["secrets"])
+    assert (2, True) == (refused.exit_code, "start, restart, run" in str(refused))
+
+
 class Relay:
     """Stands between a client and the engine, and keeps what the client said."""
 
@@ -323,14 +364,23 @@ def test_a_revealed_setting_needs_the_secrets_it_refers_to_and_no_other_variable
     assert b'"PATH"' not in relay.heard
 
 
-def test_a_token_on_a_command_line_is_told_at_the_registration(place: House) -> None:
+def test_a_secret_on_a_command_line_is_told_at_the_registration_and_where_it_is_set(place: House) -> None:
     manifest = place.root / "flag.toml"
     manifest.write_text(
         'contract_version = "1.0.0"\n[adapter]\nkind = "flagged"\n[lifecycle.start]\nexec = "true"\n'
         '[capabilities.interaction]\nlinux = "guaranteed"\nmacos = "guaranteed"\n'
         '[metering]\nsource = "engine-observed"\n[config."metering.base_url"]\nflag = "--url"\n'
+        '[config.model]\nflag = "--model"\n'
     )
 
     told = Client(place.root).register("flagged", manifest=manifest)
 
+    whole, inside, plain = (
+        Client(place.root).config_set("flagged", "model", value)["notices"]
+        for value in ("secret:K", "x ${secret:K}", "small")
+    )
+
     assert any("metering.base_url" in notice and "process list" in notice for notice in told["notices"])
+    for notices in (whole, inside):
+        assert any("model carries a secret" in notice and "process list" in notice for notice in notices)
+    assert not any("process list" in notice for notice in plain)

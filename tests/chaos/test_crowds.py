@@ -12,9 +12,9 @@ from tests.chaos import agents, conftest, evidence
 from tests.chaos.tally import Tally
 from tests.house import House, until
 
-from kt_cli.failure import Failure
-from kt_cli.link import Link
 from kt_client import ignition
+from kt_client.errors import KtError
+from kt_client.link import Link
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 
@@ -54,14 +54,14 @@ def test_one_agent_started_by_many_runs_once(house: House, tally: Tally) -> None
     def start(_: int) -> Any:
         try:
             return house.start("bot")
-        except Failure as refused:
+        except KtError as refused:
             return refused
 
     answers = at_once(start, CROWD)
 
-    started = [answer for answer in answers if not isinstance(answer, Failure)]
+    started = [answer for answer in answers if not isinstance(answer, KtError)]
     assert 1 == len(started)
-    assert {4} == {answer.exit_code for answer in answers if isinstance(answer, Failure)}
+    assert {4} == {answer.exit_code for answer in answers if isinstance(answer, KtError)}
     tally.survivors += house.stop_everything()
     evidence.count_spawns(house, "bot", tally)
     assert 1 == tally.spawned
@@ -86,7 +86,7 @@ def test_verbs_at_random_leave_at_most_one_run_alive(
                 house.ask(
                     "POST", "/v1/agents/bot/restart", {"env": {"PATH": os.environ["PATH"]}, "timeout_s": 2}
                 )
-        except Failure as refused:
+        except KtError as refused:
             assert refused.exit_code in (1, 4), refused  # interrupted by another's stop, or the wrong state
         seen.append(len(living(house)))
 

@@ -14,7 +14,7 @@ from tests.chaos.tally import Tally
 from tests.house import House, until
 
 from kt_cli.demo.provider_process import ProviderProcess
-from kt_cli.failure import Failure
+from kt_client.errors import KtError
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(200)]
 
@@ -112,7 +112,7 @@ def refusal(house: House) -> str:
     try:
         house.start("late")
         house.stop("late", timeout_s=1)
-    except Failure as refused:
+    except KtError as refused:
         assert refused.exit_code in (1, 4), refused
         return str(refused)
     return ""

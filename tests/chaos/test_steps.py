@@ -13,8 +13,7 @@ from tests.chaos import agents, conftest, evidence
 from tests.chaos.tally import Tally
 from tests.house import House, until
 
-from kt_cli.failure import Failure
-from kt_cli.link import EngineAway
+from kt_client.errors import EngineAway, KtError
 from kt_supervisor.keeper import proctree
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(400)]
@@ -70,7 +69,7 @@ class Scene:
             try:
                 body = {"env": {"PATH": os.environ["PATH"]}, "timeout_s": 5}
                 self.house.ask("POST", f"/v1/agents/{self.name}/{verb}", body)
-            except (EngineAway, Failure, OSError):
+            except (EngineAway, KtError, OSError):
                 pass
 
         thread = threading.Thread(target=ask)

@@ -151,7 +151,7 @@ class Script:
             if not data:
                 return  # somebody looked whether we are there
             received += data
-        if self.is_older and b"/environment HTTP/1.1" in received.split(b"\r\n")[0]:
+        if self.is_older and b"/environment?" in received.split(b"\r\n")[0]:
             connection.sendall(
                 b"HTTP/1.1 404 X\r\ncontent-length: %d\r\n\r\n" % len(NO_SUCH_CALL) + NO_SUCH_CALL
             )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kt_cli import environment
-from kt_cli.failure import Failure
+from kt_client.errors import KtError
 
 HOME = {"HOME": "/home/someone"}
 
@@ -44,7 +44,7 @@ def test_the_state_directory_is_the_named_one_else_the_platforms(
     ],
 )
 def test_a_state_directory_that_cannot_be_meant_is_refused(variables: dict[str, str], words: str) -> None:
-    with pytest.raises(Failure, match=words) as caught:
+    with pytest.raises(KtError, match=words) as caught:
         environment.state_dir(variables, platform="linux")
 
     assert 2 == caught.value.exit_code

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kt_cli import service
-from kt_cli.failure import Failure
+from kt_client.errors import KtError
 from kt_ledger.layout import StateLayout
 
 SYSTEMCTL = """#!/bin/sh
@@ -100,7 +100,7 @@ def test_nothing_installed_is_nothing_to_take_away(kt: Any, manager: dict[str, s
 
 
 def test_a_system_without_a_known_manager_is_exit_5(tmp_path: Path) -> None:
-    with pytest.raises(Failure, match="kt engine run") as caught:
+    with pytest.raises(KtError, match="kt engine run") as caught:
         service.of(StateLayout(tmp_path), platform="win32")
 
     assert 5 == caught.value.exit_code

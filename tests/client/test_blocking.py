@@ -64,6 +64,40 @@ def test_reading_an_unused_place_makes_nothing(client: Client) -> None:
     assert not client.files.root.exists()
 
 
+@pytest.mark.parametrize("key", [None, "logs.cap"])
+@pytest.mark.parametrize("reveal", [False, True])
+def test_what_holds_for_all_agents_is_the_same_before_and_after_the_first_engine(
+    client: Client, shared_client: Client, key: str | None, reveal: bool
+) -> None:
+    shared_client.engine_start()
+
+    before = client.config_get(None, key, reveal=reveal)
+
+    assert shared_client.config_get(None, key, reveal=reveal) == before
+    assert not client.files.root.exists()
+
+
+def test_the_settings_of_an_unused_place_can_be_read_and_edited_without_an_engine(
+    client: Client, shared_client: Client
+) -> None:
+    shared_client.engine_start()
+    places = str(client.files.root), str(shared_client.files.root)
+    used = {**shared_client.config_text(None)}
+    refusals = []
+    for asked in (client, shared_client):
+        for ask in (lambda one: one.config_unset(None, "model"), lambda one: one.config_get(None, "model")):
+            with pytest.raises(WrongUse) as caught:
+                ask(asked)
+            refusals.append((caught.value.exit_code, caught.value.code, str(caught.value)))
+
+    assert {**used, "file": used["file"].replace(*reversed(places))} == client.config_text(None)
+    assert refusals[0][:2] == refusals[2][:2]
+    assert refusals[0][2] == refusals[2][2].replace(*reversed(places))
+    assert refusals[1][:2] == refusals[3][:2]
+    assert "set it with `kt config set model VALUE`" in refusals[1][2]
+    assert not client.files.root.exists()
+
+
 def test_a_client_that_may_not_start_an_engine_says_that_there_is_none(tmp_path: Path) -> None:
     client = Client(tmp_path / "state", start_engine=False)
 

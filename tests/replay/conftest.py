@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kt_cli.demo.provider_process import ProviderProcess
-from kt_cli.link import Link
+from kt_client.link import Link
 from kt_ledger.layout import StateLayout
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -6,8 +6,7 @@ import re
 import click
 
 from kt_cli import completing, output, session
-from kt_cli.failure import Failure
-from kt_cli.link import ENGINE_LOST, EngineAway
+from kt_client.errors import ENGINE_LOST, EngineAway, KtError
 from kt_ledger import exit_codes
 
 
@@ -70,12 +69,12 @@ def attach(name: str, *, tail: int, key: bytes) -> None:
 
 
 def _ended(name: str) -> str:
-    """Return what became of the agent; the stream alone cannot say. Raises Failure where nobody can."""
+    """Return what became of the agent; the stream alone cannot say. Raises KtError where nobody can."""
     state = None
-    with contextlib.suppress(EngineAway, Failure):  # whatever it is, the stream broke off
-        state = session.ask_present("GET", f"/v1/agents/{name}")["instance"]["state"]
+    with contextlib.suppress(EngineAway, KtError):  # whatever it is, the stream broke off
+        state = session.state_of(name)
     if state in (None, "running", "paused"):
-        raise Failure(
+        raise KtError(
             f"the stream broke off, the agent need not have ended: its engine went away, or it was started anew; "
             f"attach again: kt agent attach {name}",
             exit_code=exit_codes.FAILED,

@@ -9,7 +9,6 @@ from kt_cli import environment, output, session, table, terminal
 from kt_client import support
 from kt_client.blocking import Client
 from kt_client.errors import EngineAway
-from kt_client.wire import Request
 from kt_ledger import exit_codes
 
 COLOURS = {"ok": "green", "warn": "yellow", "bad": "red"}
@@ -42,7 +41,7 @@ def _found() -> dict[str, Any]:
     files = environment.state()
     client = Client(files.root, start_engine=False, hears_version=session.remark)
     try:
-        answer: dict[str, Any] = client.perform(Request(method="GET", target="/v1/doctor"))
+        answer: dict[str, Any] = client.doctor()
     except EngineAway:
         return _offline()
     return answer

@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from kt_cli import environment, ignition, output, session, table, terminal
-from kt_client import support, upgrading
+from kt_cli import environment, output, session, table, terminal
+from kt_client import ignition, support, upgrading
 from kt_client.errors import EngineAway
 
 UNTOLD = frozenset({"schema_version", "running"})

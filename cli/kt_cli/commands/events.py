@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import click
 
 from kt_cli import environment, figures, following, output, session, terminal
-from kt_cli.failure import Failure
+from kt_client.errors import KtError
 
 DEFAULT_LIMIT = 20
 LATEST_LIMIT = 1000
@@ -76,7 +76,7 @@ def _events(
     for event in source:
         seq = event.get("seq")
         if not isinstance(seq, int) or (seen is not None and seq <= seen):
-            raise Failure(
+            raise KtError(
                 f"got event {seq!r} after {seen!r}, wanted numbers that go up; please report it", exit_code=1
             )
         seen = seq

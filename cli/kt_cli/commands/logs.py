@@ -10,9 +10,8 @@ from urllib.parse import urlencode
 import click
 
 from kt_cli import completing, environment, output, returning, session, terminal
-from kt_cli.failure import Failure
-from kt_cli.link import ENGINE_LOST, EngineAway
 from kt_cli.moments import Moment
+from kt_client.errors import ENGINE_LOST, EngineAway, KtError
 from kt_ledger import exit_codes
 from kt_ledger.clock import SystemClock
 
@@ -76,7 +75,7 @@ def _lines(name: str, query: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 yield line
                 position = line.get("position", position)
             return
-        except (Failure, EngineAway) as failure:
+        except (KtError, EngineAway) as failure:
             lost = isinstance(failure, EngineAway) or failure.code == ENGINE_LOST
             if not lost:
                 raise
@@ -98,9 +97,9 @@ def _target(query: dict[str, Any]) -> dict[str, Any]:
     return {named.get(field, field): value for field, value in query.items() if value is not None}
 
 
-def _cut(name: str, position: str | None) -> Failure:
+def _cut(name: str, position: str | None) -> KtError:
     again = f"kt agent logs {name}" + (f" --after {position}" if position else "")
-    return Failure(
+    return KtError(
         f"the engine went away, the agent need not have: got the log up to here, wanted all of it; ask again: {again}",
         exit_code=exit_codes.FAILED,
         code=ENGINE_LOST,

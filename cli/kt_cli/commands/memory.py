@@ -40,7 +40,7 @@ def attach(name: str, *, kind: str, as_json: bool) -> None:
       kt agent memory attach bot --kind filesystem
       kt agent memory attach bot --kind native --json
     """
-    answer = session.ask_about(name, "PUT", "/memory", body={"kind": kind})
+    answer = session.client_for(name).memory_attach(name, kind)
     if as_json:
         output.document(answer)
         return
@@ -60,7 +60,7 @@ def detach(name: str, *, as_json: bool) -> None:
     Example:
       kt agent memory detach bot
     """
-    answer = session.ask_about(name, "DELETE", "/memory")
+    answer = session.client_for(name).memory_detach(name)
     output.notices(answer)
     if as_json:
         output.document({key: value for key, value in answer.items() if key != "notices"})
@@ -79,7 +79,7 @@ def show(name: str, *, as_json: bool) -> None:
     Example:
       kt agent memory show bot
     """
-    answer = session.ask_about(name, "GET", "/memory")
+    answer = session.client_for(name).memory_show(name)
     if as_json:
         output.document(answer)
         return

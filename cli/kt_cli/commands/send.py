@@ -3,14 +3,14 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
 from kt_cli import output, session
-from kt_cli.failure import Failure
+from kt_client.errors import KtError
 from kt_ledger import exit_codes
 
-TIMEOUT_S = 30.0
 USAGE = "wanted: kt agent send NAME TEXT... | --file PATH | -   (with --eof: and end its input)"
 
 
@@ -55,12 +55,12 @@ def send(*, words: tuple[str, ...]) -> None:
       git diff | kt agent send bot -
     """
     wanted = understood(words)
-    answer = {}
+    answer: dict[str, Any] = {}
+    client = session.client_for(wanted.name)
     if wanted.message is not None:
-        body = {"text": wanted.message.decode("utf-8", "surrogateescape")}
-        answer = session.ask_about(wanted.name, "POST", "/send", body=body, timeout_s=TIMEOUT_S)
+        answer = client.send(wanted.name, wanted.message.decode("utf-8", "surrogateescape"))
     if wanted.eof:
-        answer |= session.ask_about(wanted.name, "POST", "/eof", timeout_s=TIMEOUT_S)
+        answer |= client.eof(wanted.name)
     output.notices(answer)
     if wanted.as_json:
         output.document(answer)
@@ -107,7 +107,7 @@ def _read(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise Failure(
+        raise KtError(
             f"cannot read {path}: got {error.strerror or error}, wanted a file to send",
             exit_code=exit_codes.FAILED,
         ) from error

@@ -4,10 +4,9 @@ from typing import Any
 
 import click
 
-from kt_cli import environment, figures, output, session, table, terminal
-from kt_cli.commands.fleet import EMPTY_FLEET
+from kt_cli import figures, output, session, table, terminal
 from kt_cli.commands.show import by_source
-from kt_cli.failure import Failure
+from kt_client.errors import KtError
 from kt_ledger import exit_codes
 
 
@@ -43,13 +42,10 @@ def usage(name: str | None, *, removed: bool, as_json: bool) -> None:
 
 
 def _tell_removed(name: str | None, *, as_json: bool) -> None:
-    answer: dict[str, Any] = {**EMPTY_FLEET, "removed": []}
-    answer.pop("instances")
-    if not session.is_unused(environment.state()):
-        answer = session.ask("GET", "/v1/usage?removed=1")
+    answer = session.client().usage_of_removed()
     found = [one for one in answer["removed"] if name in (None, one["name"], one["id"])]
     if name is not None and not found:
-        raise Failure(
+        raise KtError(
             f"no removed agent {name!r}: wanted the name or the id of one; `kt agent usage --removed` names them",
             exit_code=exit_codes.NOT_FOUND,
             code="not_found",

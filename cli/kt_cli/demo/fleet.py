@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kt_cli import environment, ignition
+from kt_cli import environment
 from kt_cli.demo import place
-from kt_cli.link import EngineAway, Link
+from kt_client import ignition
+from kt_client.errors import EngineAway
+from kt_client.link import Link
 from kt_ledger.layout import StateLayout
 from kt_manifest.contract import kinds, manifest
 

@@ -17,7 +17,7 @@ from typing import Any
 from kt_cli.demo import judge, place, view
 from kt_cli.demo.fleet import ENDED, Fleet, members
 from kt_cli.demo.provider_process import ProviderProcess
-from kt_cli.failure import Failure
+from kt_client.errors import KtError
 from kt_ledger import exit_codes
 from kt_ledger.layout import StateLayout
 
@@ -56,7 +56,7 @@ def play(*, keep_in: Path | None, as_json: bool) -> Outcome:
         as_json: show nothing on the way.
 
     Raises:
-        Failure: exit 1, where an agent does not end in time or anything does not start.
+        KtError: exit 1, where an agent does not end in time or anything does not start.
     """
     with _place(keep_in) as (state_dir, scratch), _terminable():
         fleet = Fleet(StateLayout(state_dir))
@@ -108,7 +108,7 @@ def _watch(fleet: Fleet, shown: view.View) -> None:
             got = (
                 f"{', '.join(dead)} ended" if dead else f"{', '.join(busy)} still at work after {LIMIT_S:g} s"
             )
-            raise Failure(f"got {got}, wanted all agents done with their work", exit_code=exit_codes.FAILED)
+            raise KtError(f"got {got}, wanted all agents done with their work", exit_code=exit_codes.FAILED)
         time.sleep(LOOK_EVERY_S)
 
 

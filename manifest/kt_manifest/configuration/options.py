@@ -24,8 +24,12 @@ AUTOSTART = "autostart"
 PAUSE_HOLD_S = "pause.hold_s"
 ENV_INHERIT = "env.inherit"
 LOGS_CAP = "logs.cap"
-LIMITS = ("limits.memory", "limits.cpu", "limits.pids", "limits.nofile")
-HOOKS = ("hooks.on_start", "hooks.on_stop", "hooks.on_crash", "hooks.on_breach", "hooks.on_any")
+LIMITS = (LIMIT_MEMORY, LIMIT_CPU, LIMIT_PIDS, LIMIT_NOFILE) = (
+    "limits.memory",
+    "limits.cpu",
+    "limits.pids",
+    "limits.nofile",
+)
 
 
 class Effect(StrEnum):
@@ -107,7 +111,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         RESTART_LIMIT,
-        value_types.PROCESSES,
+        value_types.FAILURES,
         "How many failures within the window park the agent as failed.",
         default="5",
         effect=Effect.AT_ONCE,
@@ -144,12 +148,12 @@ OPTIONS: tuple[Option, ...] = (
         Effect.AT_ONCE,
     ),
     Option(
-        "limits.memory", value_types.BYTES, "The memory that the agent's processes may use together.", "bytes"
+        LIMIT_MEMORY, value_types.BYTES, "The memory that the agent's processes may use together.", "bytes"
     ),
-    Option("limits.cpu", value_types.CORES, "The processor time that they may use together.", "cores"),
-    Option("limits.pids", value_types.PROCESSES, "How many processes and threads they may be.", "processes"),
+    Option(LIMIT_CPU, value_types.CORES, "The processor time that they may use together.", "cores"),
+    Option(LIMIT_PIDS, value_types.PROCESSES, "How many processes and threads they may be.", "processes"),
     Option(
-        "limits.nofile", value_types.PROCESSES, "How many files each of them may have open.", "descriptors"
+        LIMIT_NOFILE, value_types.DESCRIPTORS, "How many files each of them may have open.", "descriptors"
     ),
     Option(
         ENV_INHERIT,

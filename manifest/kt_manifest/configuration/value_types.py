@@ -208,6 +208,15 @@ PROCESSES = ValueType(
     _number(lowest=Decimal(1), highest=Decimal(4_194_304), decimals=0),
 )
 """The highest process id that Linux gives: proc_sys_kernel(5), pid_max."""
+DESCRIPTORS = ValueType(
+    "descriptors",
+    "a whole number from 1 to 1073741824",
+    _number(lowest=Decimal(1), highest=Decimal(2**30), decimals=0),
+)
+"""Linux takes at most fs.nr_open, 2^20 unless raised, up to about 2^30 (proc_sys_fs(5)): which, a start finds out."""
+FAILURES = ValueType(
+    "failures", "a whole number from 1 to 1000", _number(lowest=Decimal(1), highest=Decimal(1000), decimals=0)
+)
 BYTES = ValueType("size", "a number of bytes, or of K, M, G or T of 1024 each, such as 512M", _bytes)
 COMMAND = ValueType(
     "command", "a command line, split as a POSIX shell splits words, run without a shell", _command

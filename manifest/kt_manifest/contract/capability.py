@@ -47,14 +47,6 @@ class Declaration:
     pause: Support = Support()
     interaction: Support = Support()
 
-    def supports_anything(self) -> bool:
-        """Tell whether any capability is better than unsupported on any system."""
-        return any(
-            support.on(system) is not Level.UNSUPPORTED
-            for support in (self.pause, self.interaction)
-            for system in SYSTEMS
-        )
-
 
 def project(declaration: Declaration, os_name: str) -> dict[str, Level]:
     """Return the level of every capability on `os_name`, in the order in which tables show them."""

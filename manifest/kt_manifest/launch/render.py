@@ -5,11 +5,11 @@ the engine delivers itself (addresses, memory folder, placeholder key) wins over
 declares how its agent writes placeholders, nothing is rendered that would leave one of them without a value.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kt_manifest.configuration import options
+from kt_manifest.configuration import options, secret_syntax
 from kt_manifest.configuration.value_types import Value
 from kt_manifest.contract.snapshot import Adapter, FileTarget, FlagTarget
 from kt_manifest.launch import (
@@ -25,7 +25,7 @@ from kt_manifest.launch import (
 )
 from kt_manifest.launch.delivery import Delivery
 from kt_manifest.launch.provenance import EnvEntry, Source
-from kt_manifest.launch.run_facts import CARRY_A_TOKEN, ENGINE_KEYS
+from kt_manifest.launch.run_facts import ENGINE_KEYS
 from kt_manifest.launch.substitution import Carried, PlaceholderUnset, Unset
 
 RenderedFile = agent_home.RenderedFile
@@ -125,12 +125,8 @@ def preview(adapter: Adapter, values: Mapping[str, Value], run: RunFacts) -> Lau
     delivery = Delivery(values, run, adapter.types)
     variables, notices = environment.of(adapter, values, run, delivery)
     arguments = tuple(_arguments(adapter, delivery))
-    flags = [(rule.key, rule.target.flag) for rule in adapter.mapping if isinstance(rule.target, FlagTarget)]
-    exposed = [
-        _exposure(key, flag)
-        for key, flag in flags
-        if delivery.value(key) is not None and delivery.is_secret(key)
-    ]
+    delivered = (rule.key for rule in adapter.mapping if delivery.value(rule.key) is not None)
+    exposed = exposures(adapter, {key for key in delivered if delivery.is_secret(key)})
     files, merges, replaced = posture.merged(adapter.posture, *native_file.of(adapter, delivery, run))
     key = values.get(options.UPSTREAM_API_KEY)
     held = (key if isinstance(key, str) else None, run.placeholder_key)
@@ -204,27 +200,30 @@ def _argument_label(argument: ArgEntry) -> str:
     return "[kt.updates] args" if argument.source is Source.UPDATES else "[lifecycle.start] args"
 
 
-def token_exposures(adapter: Adapter) -> tuple[str, ...]:
-    """Return the warnings for what the engine delivers with the token of a Run in it, on a command line."""
+def exposures(adapter: Adapter, secret_keys: Collection[str]) -> tuple[str, ...]:
+    """Return the warnings for what the adapter puts on a command line though it carries a secret.
+
+    Args:
+        adapter: whose mapping.
+        secret_keys: the keys that carry one: at a registration those of the engine (`CARRY_A_TOKEN`), where a setting
+            is changed those in which it puts a reference (`secret_settings`), at a start those that are delivered so.
+    """
     return tuple(
-        _exposure(rule.key, rule.target.flag)
+        f"{rule.key} carries a secret and is delivered as {rule.target.flag}: "
+        "other users can see it in the process list"
         for rule in adapter.mapping
-        if rule.key in CARRY_A_TOKEN and isinstance(rule.target, FlagTarget)
+        if isinstance(rule.target, FlagTarget) and rule.key in secret_keys
     )
 
 
-def exposure(adapter: Adapter, key: str) -> str | None:
-    """Return the warning for a secret at `key` that the adapter would put on a command line; None when it does not."""
-    flags = [
-        rule.target.flag
-        for rule in adapter.mapping
-        if rule.key == key and isinstance(rule.target, FlagTarget)
-    ]
-    return _exposure(key, flags[0]) if flags and key not in ENGINE_KEYS else None
+def secret_settings(settings: Mapping[str, Value]) -> frozenset[str]:
+    """Return the settings whose value carries a secret to the agent: a reference in it, or all of it.
 
-
-def _exposure(key: str, flag: str) -> str:
-    return f"{key} carries a secret and is delivered as {flag}: other users can see it in the process list"
+    What the engine delivers in a setting's place, such as the token for the provider's key, is no setting's value.
+    """
+    return frozenset(
+        key for key, value in settings.items() if key not in ENGINE_KEYS and secret_syntax.refers(value)
+    )
 
 
 def _flag_tokens(flag: str, value: Value) -> list[str]:

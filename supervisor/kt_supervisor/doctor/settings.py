@@ -13,7 +13,7 @@ SHOWN = 3
 
 def files_of_settings(files: StateLayout) -> Finding:
     """Look at every file of settings that is there."""
-    homes = files.root / "agents"
+    homes = files.homes
     names = sorted(path.name for path in homes.iterdir())[:MOST_AGENTS] if homes.is_dir() else []
     paths = [(layers.FLEET, files.fleet_config)]
     paths += [

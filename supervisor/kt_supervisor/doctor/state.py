@@ -153,8 +153,8 @@ def _ours(files: StateLayout) -> Iterator[tuple[Path, int]]:
     yield files.root, stat.S_IMODE(files.root.stat().st_mode)
     seen = 0
     for folder, below, names in os.walk(files.root):
-        if folder == str(files.root) and "agents" in below:
-            below.remove("agents")
+        if folder == str(files.root) and files.homes.name in below:
+            below.remove(files.homes.name)
         for name in [*names, *below]:
             seen += 1
             if seen > MOST_ENTRIES:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kt_client.configuration import DEFAULTS
 from kt_manifest.contract import snapshot
 
 USAGE = {
@@ -435,6 +436,20 @@ def test_an_unused_place_holds_an_empty_fleet_and_stays_unused(kt: Any, words: t
 
     assert 0 == done.code
     assert (document["schema_version"], document["totals"]["total_input_tokens"]) == (2, 0)
+    assert not kt.state.exists()
+
+
+def test_reading_settings_of_an_unused_place_shows_the_defaults_and_makes_nothing(kt: Any) -> None:
+    table = kt("config", "get")
+    cap = kt("config", "get", "logs.cap")
+    unset = kt("config", "unset", "model")
+    unknown = kt("config", "get", "modle")
+
+    assert 0 == table.code
+    assert all(key in table.out for key in DEFAULTS)
+    assert (0, "256M\n") == (cap.code, cap.out)
+    assert (2, True) == (unset.code, "nothing to unset" in unset.err)
+    assert (2, True) == (unknown.code, "modle is not set" in unknown.err)
     assert not kt.state.exists()
 
 

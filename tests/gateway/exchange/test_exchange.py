@@ -88,7 +88,7 @@ EVENTS = st.sampled_from(
 )
 STREAMS = st.lists(EVENTS, max_size=12).map(b"".join)
 HEADERS = st.sampled_from([SSE, JSON, {}, {"content-type": "text/plain"}, {"content-type": "text/html"}])
-ENDS = st.sampled_from(["clean", "upstream_cut", "client_gone", "upstream_timeout"])
+ENDS = st.sampled_from(["clean", "upstream_cut", "client_gone"])
 
 
 def pieces_of(body: bytes, sizes: list[int]) -> list[bytes]:

@@ -75,7 +75,7 @@ def test_what_gives_an_agent_more_than_the_operator_gave_is_not_an_adapters_to_d
         "env.inherit",
         "metering.listener_auth",
         "metering.upstream_api_key",
-        *options.HOOKS,
+        *(f"hooks.on_{event}" for event in ("start", "stop", "crash", "breach", "any")),
     } == operators
 
 

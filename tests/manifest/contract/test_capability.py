@@ -30,15 +30,9 @@ def test_a_declaration_is_projected_onto_any_system_from_any_other(
 
 
 def test_nothing_declared_is_unsupported_everywhere() -> None:
-    assert not Declaration().supports_anything()
     assert {Level.UNSUPPORTED} == {
         level for system in capability.SYSTEMS for level in capability.project(Declaration(), system).values()
     }
-
-
-def test_one_level_on_one_system_is_something() -> None:
-    assert MIXED.supports_anything()
-    assert Declaration(interaction=Support(windows=Level.BEST_EFFORT)).supports_anything()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +19,7 @@ from kt_manifest.contract.snapshot import (
     Shape,
     Template,
 )
-from kt_manifest.launch import placeholders, render
+from kt_manifest.launch import placeholders, render, run_facts
 from kt_manifest.launch.delivery import ReferenceRefused, ValueMissing, ValueUnfit
 from kt_manifest.launch.provenance import Source
 from kt_manifest.launch.render import PlaceholderUnset, RenderedFile, RunFacts
@@ -304,10 +305,16 @@ def test_whoever_sets_a_secret_can_be_warned_before_any_start() -> None:
         Rule("metering.upstream_api_key", FlagTarget("--key")),
     )
 
-    assert "delivered as --model" in str(render.exposure(adapter, "model"))
-    assert [
-        render.exposure(adapter, key) for key in ("acp.command", "acp.args", "metering.upstream_api_key")
-    ] == [None] * 3
+    def told(key: str, value: Any) -> tuple[str, ...]:
+        return render.exposures(adapter, render.secret_settings({key: value}))
+
+    for value in ("secret:K", "x ${secret:K}", ["--key", "${secret:K}"]):
+        [warning] = told("model", value)
+        assert "delivered as --model" in warning
+    assert () == told("model", "plain")
+    assert [()] * 3 == [
+        told(key, "secret:K") for key in ("acp.command", "acp.args", "metering.upstream_api_key")
+    ]
 
 
 # -- placeholders, isolation, updates ------------------------------------------------------------------------------
@@ -498,8 +505,10 @@ def test_a_secret_in_an_argument_is_told_wherever_it_is_known(
     values = {"model": KEY, "acp.command": KEY, "metering.upstream_api_key": KEY}
     told = EXPOSED.format(key)
 
-    assert ((told,) if at_register else ()) == render.token_exposures(adapter)
-    assert (told if at_set else None) == render.exposure(adapter, key)
+    set_to = render.secret_settings({key: "a ${secret:K}"})
+
+    assert ((told,) if at_register else ()) == render.exposures(adapter, run_facts.CARRY_A_TOKEN)
+    assert ((told,) if at_set else ()) == render.exposures(adapter, set_to)
     assert at_start == (told in render.render(adapter, values, run).notices)
 
 

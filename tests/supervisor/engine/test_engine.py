@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kt_cli.failure import Failure
+from kt_client.errors import KtError
 from kt_manifest.contract import kinds
 
 KILLS = 20 if "KT_CHAOS" in os.environ else 4
@@ -376,7 +376,7 @@ def test_a_ledger_that_is_replaced_while_in_use_is_written_no_more(house: Any) -
 def _refused(house: Any) -> Any:
     try:
         house.ask("GET", "/v1/agents/bot")
-    except Failure as failure:
+    except KtError as failure:
         return failure
     return None
 
@@ -384,7 +384,7 @@ def _refused(house: Any) -> Any:
 def _started(house: Any) -> Any:
     try:
         return house.start("bot")
-    except Failure:
+    except KtError:
         return None
 
 

@@ -36,7 +36,7 @@ class RenderRoutes:
             previewing.preview,
             self._parts.files,
             row,
-            entries=lambda: self._parts.settings.for_start(row, {}),
+            entries=lambda: self._parts.settings.for_a_fresh_start(row),
             environment=environment,
             run=run,
         )

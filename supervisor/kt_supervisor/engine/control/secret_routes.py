@@ -8,8 +8,12 @@ from aiohttp import web
 from kt_supervisor.engine.control import requests
 from kt_supervisor.engine.control.engine_routes import Host
 from kt_supervisor.engine.instance import wanted_variables
+from kt_supervisor.engine.instance.current_settings import Question
 from kt_supervisor.engine.instance.fleet import Fleet
 from kt_supervisor.engine.parts import Parts
+
+START, RESTART, RUN = "start", "restart", "run"
+"""What a caller's variables are wanted for: a fresh start, one with the last one's overrides, or the Run as it is."""
 
 
 class SecretRoutes:
@@ -33,8 +37,19 @@ class SecretRoutes:
         await self._host.ready()
         row = await self._fleet.instance(requests.name(request)).row()
         given = _texts(body, "settings")
-        entries = await asyncio.to_thread(self._parts.settings.for_start, row, {})
+        entries = await asyncio.to_thread(self._settings_for(request.query.get("for", START)), row)
         return requests.answer(wanted_variables.describe(row, entries, given=given))
+
+    def _settings_for(self, purpose: str) -> Question:
+        settings = self._parts.settings
+        known: dict[str, Question] = {
+            START: settings.for_a_fresh_start,
+            RESTART: settings.for_a_restart,
+            RUN: settings.of_the_run,
+        }
+        if purpose not in known:
+            raise requests.unusable(f"got for={purpose[:20]!r}, wanted one of {', '.join(known)}")
+        return known[purpose]
 
     async def _environment_of_all(self, request: web.Request) -> web.Response:
         body = await requests.body(request)

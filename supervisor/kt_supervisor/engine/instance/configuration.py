@@ -71,7 +71,7 @@ def diff(parts: Parts, instance: Instance) -> dict[str, Any]:
     """
     row = parts.settings.row(instance.name)
     started = None if row is None else parts.settings.started(row)
-    entries = () if row is None else parts.settings.for_start(row, {})
+    entries = () if row is None else parts.settings.for_a_fresh_start(row)
     current = {entry.key: entry for entry in entries}
     before = Started("") if started is None else started
     known = before.values.keys() | before.digests.keys() | current.keys()

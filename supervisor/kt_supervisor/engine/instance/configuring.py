@@ -13,7 +13,8 @@ from kt_ledger.exit_codes import USAGE
 from kt_manifest.configuration import config_file, layer_text, layers, options, secrets, settings
 from kt_manifest.configuration.layers import Layer, LayerFault
 from kt_manifest.configuration.value_types import Value
-from kt_manifest.contract.snapshot import Adapter, FlagTarget
+from kt_manifest.contract.snapshot import Adapter
+from kt_manifest.launch import render
 from kt_supervisor.engine.gateway import metering
 from kt_supervisor.engine.instance.configuration import KeyNotSet
 from kt_supervisor.engine.instance.instance import Instance
@@ -197,7 +198,8 @@ def _of_adapter(parts: Parts, where: Place, key: str, value: Value) -> list[str]
     if row is None:
         return []
     adapter = Adapter.from_json(row.adapter)
-    return _flag_warnings(adapter, key, value) + _undelivered(adapter, key)
+    exposed = render.exposures(adapter, render.secret_settings({key: value}))
+    return [*exposed, *_undelivered(adapter, key)]
 
 
 def _undelivered(adapter: Adapter, key: str) -> list[str]:
@@ -207,16 +209,4 @@ def _undelivered(adapter: Adapter, key: str) -> list[str]:
     return [
         f"{key} reaches nobody: the adapter (kind {adapter.kind}) maps it nowhere; a variable of the agent is set with "
         "agent.NAME"
-    ]
-
-
-def _flag_warnings(adapter: Adapter, key: str, value: Value) -> list[str]:
-    flags = [
-        rule.target for rule in adapter.mapping if rule.key == key and isinstance(rule.target, FlagTarget)
-    ]
-    if not secrets.is_reference(value):
-        return []
-    return [
-        f"{key} is a secret and delivered as {flag.flag}: other users of this machine can see it in the process list"
-        for flag in flags
     ]

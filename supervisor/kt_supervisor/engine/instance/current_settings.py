@@ -1,12 +1,15 @@
 """The settings of every instance as they are now: the one place that reads, merges and judges them.
 
-Laws: nothing else reads a layer's file. What somebody wrote wrongly by hand is an alarm, and never means its default or
-no limit: where it takes effect at once, the last value that could be used stays in force.
+Laws: whoever in the engine acts on a setting asks here; nothing else reads a layer's file for what is in force.
+`configuring` reads the text that it replaces. What works without an engine (the doctor, the list of secrets) looks at
+the files for what stands in them, and merges nothing. What somebody wrote wrongly by hand is an alarm, and never means
+its default or no limit: where it takes effect at once, the last value that could be used stays in force.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from kt_ledger.clock import Clock
@@ -20,6 +23,10 @@ from kt_supervisor.engine.instance.layer_files import Kept, LayerFile, read_laye
 from kt_supervisor.engine.instance.restart_policy import History, Policy
 from kt_supervisor.engine.run import run_settings
 from kt_supervisor.engine.run.run_settings import Started
+
+NO_OVERRIDES: Mapping[str, Value] = MappingProxyType({})
+type Question = Callable[[InstanceRow], Sequence[Entry]]
+"""One of `for_a_fresh_start`, `for_a_restart`, `of_the_run`: handed on by whoever knows what is asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +111,7 @@ class CurrentSettings:
         kept = self._merged.get(name)
         if kept is not None and all(one is other for one, other in zip(kept[0], key, strict=True)):
             return kept[1]
-        overrides = {} if started is None else started.overrides
+        overrides = NO_OVERRIDES if started is None else started.overrides
         found = _judged(_layers(adapter, fleet, instance, overrides), (fleet, instance))
         good = self._keep_good(name, found)
         found = replace(found, alarms=tuple(_with_good(alarm, good) for alarm in found.alarms))
@@ -117,18 +124,36 @@ class CurrentSettings:
         found = _judged([layers.engine_default(), _layer(layers.FLEET, fleet)], (fleet,))
         return replace(found, alarms=tuple(replace(alarm, in_force=_FOR_ALL) for alarm in found.alarms))
 
-    def for_start(self, row: InstanceRow, overrides: Mapping[str, Value]) -> tuple[Entry, ...]:
-        """Return what a start uses, not judged yet. Raises MalformedLayer, LayerUnavailable."""
+    # -- what is set, for a purpose: which overrides hold is decided here and nowhere else --------------------------
+    def for_a_fresh_start(
+        self, row: InstanceRow, overrides: Mapping[str, Value] = NO_OVERRIDES
+    ) -> tuple[Entry, ...]:
+        """Return what a `start` uses, not judged yet: the overrides that come with it, and no earlier ones.
+
+        Raises:
+            MalformedLayer, LayerUnavailable: a layer's file cannot be used.
+        """
+        return self._entries(row, overrides)
+
+    def for_a_restart(self, row: InstanceRow) -> tuple[Entry, ...]:
+        """Return what a `restart` uses, asked for or not: the last start's overrides hold; raises the same."""
+        started = self.started(row)
+        return self._entries(row, NO_OVERRIDES if started is None else started.overrides)
+
+    def of_the_run(self, row: InstanceRow) -> tuple[Entry, ...]:
+        """Return what holds for the Run that lives or is about to be brought back; raises the same.
+
+        Without one there is nothing that its overrides could hold for: what is set in the files is all.
+        """
+        started = self._in_force(row.name)
+        return self._entries(row, NO_OVERRIDES if started is None else started.overrides)
+
+    def _entries(self, row: InstanceRow, overrides: Mapping[str, Value]) -> tuple[Entry, ...]:
         fleet, instance = (self._layers.read(path) for path in self._paths(row.name))
         for file in (fleet, instance):
             if file.error is not None:
                 raise file.error
         return tuple(layers.merge(_layers(row.adapter, fleet, instance, overrides)))
-
-    def in_force(self, row: InstanceRow) -> tuple[Entry, ...]:
-        """Return the same for the Run under way, its overrides included; raises as `for_start`."""
-        started = self._in_force(row.name)
-        return self.for_start(row, {} if started is None else started.overrides)
 
     def started(self, row: InstanceRow) -> Started | None:
         """Return with what an instance was last started."""

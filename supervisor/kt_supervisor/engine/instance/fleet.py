@@ -14,7 +14,7 @@ from kt_ledger.store import Store
 from kt_manifest.configuration import options, settings
 from kt_manifest.contract import capability, names
 from kt_manifest.contract.snapshot import Adapter
-from kt_manifest.launch import render
+from kt_manifest.launch import render, run_facts
 from kt_supervisor.engine.instance import apart, remembering, restart_policy
 from kt_supervisor.engine.instance.instance import Instance
 from kt_supervisor.engine.instance.lifecycle import InvalidTransition
@@ -92,7 +92,7 @@ class Fleet:
         await self._parts.writer.do(lambda store: store.add_instance(row))
         self._instances[name] = Instance(self._parts, row)
         notices = [f"the Agent Home {home} is there already and is used as it is"] if there else []
-        notices += render.token_exposures(adapter)
+        notices += render.exposures(adapter, run_facts.CARRY_A_TOKEN)
         try:
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:

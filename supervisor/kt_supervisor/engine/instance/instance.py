@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from kt_ledger.exit_codes import WRONG_STATE
@@ -17,6 +18,7 @@ from kt_manifest.launch import render
 from kt_manifest.launch.operation import Command
 from kt_supervisor.engine.gateway.client import GatewayAway, ListenerRefused
 from kt_supervisor.engine.instance import lifecycle, rekeying, removal
+from kt_supervisor.engine.instance.current_settings import NO_OVERRIDES, Question
 from kt_supervisor.engine.instance.failed_start import LaunchFailed
 from kt_supervisor.engine.instance.lifecycle import Event
 from kt_supervisor.engine.instance.pausing import Pausing
@@ -89,7 +91,7 @@ class Instance:
 
     # -- verbs -------------------------------------------------------------------------------------------------
     async def start(
-        self, environment: Mapping[str, str], overrides: Mapping[str, Value] | None = None
+        self, environment: Mapping[str, str], overrides: Mapping[str, Value] = NO_OVERRIDES
     ) -> dict[str, Any]:
         """Start it with its caller's environment, and settings that hold until the next start; return once it is ready.
 
@@ -97,7 +99,8 @@ class Instance:
             InvalidTransition, LaunchFailed, and everything that `launching.plan` raises (nothing has changed then).
         """
         async with self.lock:
-            return await self._start(await self._life.row(), environment, overrides or {})
+            settings = partial(self._parts.settings.for_a_fresh_start, overrides=overrides)
+            return await self._start(await self._life.row(), environment, settings)
 
     async def stop(self, *, timeout_s: float) -> dict[str, Any]:
         """Stop it and everything that it started; where a restart is due, that one does not come.
@@ -117,7 +120,7 @@ class Instance:
         """
         row = await self._life.row()
         lifecycle.step(self.name, state=row.state, event=Event.RESTART)
-        await self._starting.plan(row, environment)
+        await self._starting.plan(row, environment, self._parts.settings.for_a_restart)
         self._starting.interrupt()
         async with self.lock:
             row = await self._life.row()
@@ -125,7 +128,7 @@ class Instance:
             if row.state in LIVE_STATES:
                 await self._stop(row, timeout_s)
                 row = await self._life.row()
-            return await self._start(row, environment, None)
+            return await self._start(row, environment, self._parts.settings.for_a_restart)
 
     async def pause(self) -> dict[str, Any]:
         """Hold its calls and, where its adapter promises that, freeze it. Raises InvalidTransition, Refused."""
@@ -188,7 +191,7 @@ class Instance:
             row = await self._life.row()
             if row.state in LIVE_STATES:
                 return []
-            entries = await asyncio.to_thread(self._parts.settings.for_start, row, {})
+            entries = await asyncio.to_thread(self._parts.settings.of_the_run, row)
             provider = await asyncio.to_thread(
                 launching.provider, self._parts.files, entries, environment=environment
             )
@@ -230,7 +233,7 @@ class Instance:
             }
             try:
                 environment = await asyncio.to_thread(run_environment.load, self._parts.files, self.id)
-                plan = await self._starting.plan(row, environment or {})
+                plan = await self._starting.plan(row, environment or {}, self._parts.settings.for_a_restart)
             except Exception as error:
                 # A setting, a secret or an adapter that is not there now will not be there in a minute either.
                 await self._life.comebacks.park(past, str(error))
@@ -242,10 +245,10 @@ class Instance:
 
     # -- inside, under the lock --------------------------------------------------------------------------------
     async def _start(
-        self, row: InstanceRow, environment: Mapping[str, str], overrides: Mapping[str, Value] | None
+        self, row: InstanceRow, environment: Mapping[str, str], settings: Question
     ) -> dict[str, Any]:
         lifecycle.step(self.name, state=row.state, event=Event.START)
-        plan = await self._starting.plan(row, environment, overrides)
+        plan = await self._starting.plan(row, environment, settings)
         self._life.comebacks.cancel()
         asked = {"kind": "command", "command": "start"}
         return await self._starting.begin(row, Event.START, asked, plan=plan, history=History())

@@ -16,13 +16,13 @@ async def rekey(
 ) -> list[str] | None:
     """Tell the gateway; return what the operator should know, None where nothing of this instance is concerned.
 
-    The caller holds the instance's lock. The setting is looked at as it is now: the key that it refers to is the one
-    that the operator means.
+    The caller holds the instance's lock. The setting is looked at as it holds for the Run now, an override of its start
+    included: the key that it refers to is the one that the operator means.
     """
     if row.state not in _CALLS or current is None:
         return None
     try:
-        entries = await asyncio.to_thread(parts.settings.for_start, row, {})
+        entries = await asyncio.to_thread(parts.settings.of_the_run, row)
         setting = secrets.names(entry.value for entry in entries if entry.key == options.UPSTREAM_API_KEY)
         if not setting & names:
             return None

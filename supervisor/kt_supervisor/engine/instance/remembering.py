@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 async def of_a_run(parts: Parts, row: InstanceRow, run: RunRow | None) -> None:
     """Remember the listener of an instance whose Run goes on; without a Run its calls are refused."""
     try:
-        entries = await asyncio.to_thread(parts.settings.in_force, row)
+        entries = await asyncio.to_thread(parts.settings.of_the_run, row)
         provider = await asyncio.to_thread(launching.provider, parts.files, entries, environment={})
     except Exception as error:
         # Settings that somebody broke by hand must not close the listener of an agent that runs.
@@ -30,7 +30,7 @@ async def of_a_run(parts: Parts, row: InstanceRow, run: RunRow | None) -> None:
 async def of_nobody(parts: Parts, row: InstanceRow) -> None:
     """Remember the listener of an instance that does not run; no keyring is asked, since nothing is going to call."""
     try:
-        entries = await asyncio.to_thread(parts.settings.for_start, row, {})
+        entries = await asyncio.to_thread(parts.settings.of_the_run, row)
         provider = await asyncio.to_thread(
             launching.provider, parts.files, entries, environment={}, keyring=False
         )

@@ -12,12 +12,12 @@ from kt_ledger import ids
 from kt_ledger.durable import replace_file
 from kt_ledger.records import InstanceRow, RunRow, State
 from kt_ledger.store import StoreUnavailable
-from kt_manifest.configuration.value_types import Value
 from kt_manifest.contract.snapshot import Adapter
 from kt_manifest.launch import readiness as manifest_readiness
 from kt_manifest.launch.executable import ExecutableMissing, NotExecutable
 from kt_manifest.launch.readiness import Probe
 from kt_supervisor.engine.instance import failed_start, lifecycle, probing, readiness
+from kt_supervisor.engine.instance.current_settings import Question
 from kt_supervisor.engine.instance.failed_start import LaunchFailed
 from kt_supervisor.engine.instance.lifecycle import Event
 from kt_supervisor.engine.instance.readiness import Interrupted, Interruption
@@ -26,7 +26,7 @@ from kt_supervisor.engine.instance.supervision import Supervision
 from kt_supervisor.engine.output import run_logs
 from kt_supervisor.engine.output.run_logs import KnownRun
 from kt_supervisor.engine.parts import Parts
-from kt_supervisor.engine.run import launching, replacing, run_records
+from kt_supervisor.engine.run import kernel_view, launching, limits, run_records
 from kt_supervisor.engine.run.current_run import CurrentRun
 from kt_supervisor.engine.run.launching import Plan
 from kt_supervisor.engine.telling import views
@@ -48,26 +48,15 @@ class Starting:
         """Have a start that waits for readiness give up, since somebody stops the agent."""
         self._interruption.set()
 
-    async def plan(
-        self,
-        row: InstanceRow,
-        environment: Mapping[str, str],
-        overrides: Mapping[str, Value] | None = None,
-    ) -> Plan:
+    async def plan(self, row: InstanceRow, environment: Mapping[str, str], settings: Question) -> Plan:
         """Return how it would be started; raises everything that `launching.plan` raises.
 
-        `overrides`: settings for this start; None for those of the last one.
+        `settings`: the question to `CurrentSettings` that fits what is asked for.
         """
-        return await asyncio.to_thread(self._plan, row, environment, overrides)
+        return await asyncio.to_thread(self._plan, row, environment, settings)
 
-    def _plan(
-        self, row: InstanceRow, environment: Mapping[str, str], overrides: Mapping[str, Value] | None
-    ) -> Plan:
-        if overrides is None:
-            started = self._parts.settings.started(row)
-            overrides = {} if started is None else started.overrides
-        entries = self._parts.settings.for_start(row, overrides)
-        return launching.plan(self._parts.files, row, entries=entries, environment=environment)
+    def _plan(self, row: InstanceRow, environment: Mapping[str, str], settings: Question) -> Plan:
+        return launching.plan(self._parts.files, row, entries=settings(row), environment=environment)
 
     async def begin(
         self, row: InstanceRow, event: Event, cause: dict[str, Any], *, plan: Plan, history: History
@@ -128,7 +117,8 @@ class Starting:
         await current.spawn(program, cwd=plan.home, interactive=plan.interactive, metered=port is not None)
         await self._ready(row, current, interruption, program.ready)
         unseen = [views.UNMAPPED] if plan.adapter.goes_unseen() else []
-        return notices + unseen + list(program.notices)
+        record = await asyncio.to_thread(run_records.read_json, current.files.record)
+        return notices + unseen + list(program.notices) + limits.unenforced(record)
 
     async def _ready(
         self,
@@ -159,7 +149,7 @@ class Starting:
         if declared is None or self._life.current is None:
             return None
         record = run_records.read_json(self._life.current.files.record) or {}
-        agent = replacing.look(record.get("agent_pid"))
+        agent = kernel_view.look(record.get("agent_pid"))
         home = self._parts.files.home(row.name)
         return None if agent is None else manifest_readiness.probe(declared, agent.env, home)
 

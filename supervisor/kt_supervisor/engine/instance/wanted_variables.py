@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kt_ledger.records import InstanceRow
-from kt_manifest.configuration import options, secrets
+from kt_manifest.configuration import layers, options, secrets
 from kt_manifest.configuration.layers import Entry
 from kt_manifest.contract.snapshot import Adapter
 from kt_manifest.launch import inheritance
@@ -19,10 +19,11 @@ def describe(row: InstanceRow, entries: Sequence[Entry], *, given: Mapping[str, 
 
     Args:
         row: the instance.
-        entries: what is set for it (`CurrentSettings.for_start`).
-        given: settings that come with the start, and win.
+        entries: what is set for what is asked (`CurrentSettings`).
+        given: settings that come with it; only an override of a start is stronger.
     """
     settings = {entry.key: entry.value for entry in entries} | dict(given)
+    settings |= {entry.key: entry.value for entry in entries if entry.source == layers.INVOCATION_OVERRIDE}
     patterns = settings.get(options.ENV_INHERIT)
     listed = patterns.split() if isinstance(patterns, str) else patterns
     missing = launching.keys_left_out(row.name, Adapter.from_json(row.adapter), settings)

@@ -18,7 +18,7 @@ from kt_supervisor.engine.output.scrubbing import RunScrubbing
 from kt_supervisor.engine.output.tails import Tail
 from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.problems import STILL_WAITS, StopUnconfirmed
-from kt_supervisor.engine.run import adoption, recalling, replacing, run_records, spares
+from kt_supervisor.engine.run import adoption, kernel_view, recalling, run_records, spares
 from kt_supervisor.engine.run.adoption import Evidence, Verdict
 from kt_supervisor.engine.run.beside import Ran
 from kt_supervisor.engine.run.ending import Exit
@@ -160,7 +160,7 @@ class CurrentRun:
     async def replace_keeper(self) -> bool:
         """Give an agent whose keeper died another one; False where that cannot be."""
         record = run_records.read_json(self.files.record) or {}
-        agent = await asyncio.to_thread(replacing.look, record.get("agent_pid"))
+        agent = await asyncio.to_thread(kernel_view.look, record.get("agent_pid"))
         if agent is None:
             return False
         if self.link is not None:
@@ -247,7 +247,7 @@ class CurrentRun:
                 self._parts.files,
                 row,
                 self.files,
-                lambda: self._parts.settings.in_force(row),
+                lambda: self._parts.settings.of_the_run(row),
             )
             self.known.add(found)
 

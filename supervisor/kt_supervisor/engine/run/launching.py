@@ -86,7 +86,7 @@ def plan(
     """Return how an instance would be started.
 
     Args:
-        entries: what is set for it, overrides included (`CurrentSettings.for_start`).
+        entries: what is set for it, overrides included (`CurrentSettings.for_a_fresh_start`, `for_a_restart`).
         environment: the variables of whoever asks, all of them; of a restart that nobody asks for, what
             `run_environment.load` gives. The agent inherits what `env.inherit` lets through; references to secrets
             are looked up in all of them.

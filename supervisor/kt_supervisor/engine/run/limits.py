@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kt_manifest.configuration import value_types
+from kt_manifest.configuration import options, value_types
 from kt_manifest.configuration.value_types import Value
 
-MEMORY, CPU, PIDS, NOFILE = "limits.memory", "limits.cpu", "limits.pids", "limits.nofile"
-UNKNOWN = "not enforced: its keeper says nothing about it; it takes effect at the next start"
+NOT_ENFORCED = "not enforced"
+UNKNOWN = f"{NOT_ENFORCED}: its keeper says nothing about it; it takes effect at the next start"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +30,20 @@ class Limits:
 
 def effective(values: Mapping[str, Value]) -> Limits:
     """Return the limits that resolved settings name; they have been checked before."""
+    memory, cpu, pids, nofile = (values.get(key) for key in options.LIMITS)
     return Limits(
-        memory_bytes=value_types.bytes_in(str(values[MEMORY])) if MEMORY in values else None,
-        cpu_cores=float(str(values[CPU])) if CPU in values else None,
-        pids=int(str(values[PIDS])) if PIDS in values else None,
-        nofile=int(str(values[NOFILE])) if NOFILE in values else None,
+        memory_bytes=None if memory is None else value_types.bytes_in(str(memory)),
+        cpu_cores=None if cpu is None else float(str(cpu)),
+        pids=None if pids is None else int(str(pids)),
+        nofile=None if nofile is None else int(str(nofile)),
     )
+
+
+def unenforced(record: Mapping[str, Any] | None) -> list[str]:
+    """Return what a start says of the limits that hold nothing back, by the Run's `run.json`."""
+    recorded = (record or {}).get("limits")
+    enforced = recorded if isinstance(recorded, dict) else {}
+    return [f"limits.{name} is {how}" for name, how in enforced.items() if str(how).startswith(NOT_ENFORCED)]
 
 
 def shown(settings: Mapping[str, Value], record: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:
@@ -48,7 +56,7 @@ def shown(settings: Mapping[str, Value], record: Mapping[str, Any] | None) -> di
     recorded = (record or {}).get("limits")
     enforced = recorded if isinstance(recorded, dict) else {}
     document: dict[str, dict[str, Any]] = {}
-    for key in (MEMORY, CPU, PIDS, NOFILE):
+    for key in options.LIMITS:
         name = key.partition(".")[2]
         value, how = settings.get(key), enforced.get(name)
         if value is None and how is None:

@@ -13,7 +13,7 @@ from kt_manifest.configuration.layers import Entry
 from kt_manifest.launch import agent_home, readiness, render
 from kt_manifest.launch.render import Launch
 from kt_manifest.launch.substitution import PlaceholderUnset
-from kt_supervisor.engine.run import launching, replacing
+from kt_supervisor.engine.run import kernel_view, launching
 from kt_supervisor.engine.run.launching import Plan
 
 
@@ -58,7 +58,7 @@ def preview(
     """Return what `kt agent start` would do now.
 
     Args:
-        entries: what is set for it now, or why that cannot be said (`CurrentSettings.for_start`).
+        entries: what is set for it now, or why that cannot be said (`CurrentSettings.for_a_fresh_start`).
         environment: the variables of whoever would start it.
         run: the Run under way; its token and id are taken, so that only what would really change differs.
     """
@@ -90,7 +90,7 @@ def preview(
 
 
 def _compared(run: RunRow, launch: Launch, executable: str | None, home: Path) -> Compared:
-    running = replacing.look(run.agent_pid)
+    running = kernel_view.look(run.agent_pid)
     if running is None:
         return Compared(run_id=run.id, pid=run.agent_pid, differences=None)
     wanted = (executable or launch.argv[0], *launch.argv[1:])

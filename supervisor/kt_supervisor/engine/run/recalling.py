@@ -13,7 +13,7 @@ from kt_manifest.configuration import options, secret_syntax, secrets
 from kt_manifest.configuration.layers import Entry
 from kt_manifest.configuration.value_types import Value
 from kt_manifest.contract.snapshot import Adapter, EnvTarget
-from kt_supervisor.engine.run import replacing, run_records
+from kt_supervisor.engine.run import kernel_view, run_records
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ def recall(
 ) -> frozenset[str]:
     """Return the secrets that are found; settings that make no sense refer to none. Reads files, and may wait.
 
-    `entries` gives what was set for the Run (`CurrentSettings.in_force`).
+    `entries` gives what was set for the Run (`CurrentSettings.of_the_run`).
     """
     try:
         settings = {entry.key: entry.value for entry in entries()}
@@ -37,7 +37,7 @@ def recall(
     key = settings.get(options.UPSTREAM_API_KEY)
     if isinstance(key, str) and not secrets.refers(key):
         found.add(key)
-    agent = replacing.look((run_records.read_json(run.record) or {}).get("agent_pid"))
+    agent = kernel_view.look((run_records.read_json(run.record) or {}).get("agent_pid"))
     if agent is not None:
         found.update(_delivered(adapter, settings, agent.env))
     return frozenset(found)

@@ -13,6 +13,7 @@ from kt_ledger.records import InstanceRow, State
 from kt_manifest.configuration import config_file, layers, options
 from kt_manifest.contract import kinds
 from kt_supervisor.engine.instance.current_settings import CurrentSettings
+from kt_supervisor.engine.instance.restart_policy import Due, History, Instant
 from kt_supervisor.engine.run import run_settings
 
 BAD = 'logs.cap = "lots"\n'
@@ -47,7 +48,7 @@ def _instance(files: StateLayout, text: str) -> None:
 
 
 def _start(files: StateLayout, now: CurrentSettings, overrides: dict[str, str], run_id: str = "r") -> None:
-    run_settings.store(files, "i", run_id, now.for_start(_row(), overrides))
+    run_settings.store(files, "i", run_id, now.for_a_fresh_start(_row(), overrides))
     now.know(_row(state=State.RUNNING, run_id=run_id))
 
 
@@ -70,6 +71,31 @@ def test_each_layer_wins_over_those_below_it(files: StateLayout, now: CurrentSet
         ("16M", "fleet", ["kind-default", "engine-default"]),
         ("32M", "instance", ["fleet", "kind-default", "engine-default"]),
         ("64M", "invocation-override", ["instance", "fleet", "kind-default", "engine-default"]),
+    ] == told
+
+
+def _for_each_purpose(now: CurrentSettings, row: InstanceRow) -> list[Any]:
+    asked = (now.for_a_fresh_start(row), now.for_a_restart(row), now.of_the_run(row))
+    return [layers.effective(entries)["logs.cap"] for entries in asked]
+
+
+def test_which_overrides_hold_depends_on_what_is_asked_for(files: StateLayout, now: CurrentSettings) -> None:
+    told = [_for_each_purpose(now, _row())]
+    _start(files, now, {"logs.cap": "64M"})
+    told.append(_for_each_purpose(now, _row(state=State.RUNNING, run_id="r")))
+    stopped = _row(state=State.STOPPED, run_id="r")
+    now.know(stopped)
+    told.append(_for_each_purpose(now, stopped))
+    due = History(due=Due(at=Instant(boot_id="b", monotonic_ns=1, wall_ns=1), wait_s=1.0, why="x")).to_json()
+    waits = _row(state=State.FAILED, run_id="r", restart=due)
+    now.know(waits)
+    told.append(_for_each_purpose(now, waits))
+
+    assert [
+        ["8M", "8M", "8M"],  # never started
+        ["8M", "64M", "64M"],  # a Run under way
+        ["8M", "64M", "8M"],  # no Run that they could hold for
+        ["8M", "64M", "64M"],  # about to be brought back
     ] == told
 
 
@@ -106,7 +132,7 @@ def test_a_bad_value_is_an_alarm_refuses_a_start_and_leaves_the_last_good_one(
     assert "stays" in alarm.in_force
     assert "a start is refused" in alarm.in_force
     with pytest.raises((layers.LayerFault, config_file.MalformedLayer)):
-        layers.effective(now.for_start(_row(), {}))
+        layers.effective(now.for_a_fresh_start(_row()))
     write(files, 'logs.cap = "4M"\n')
     assert ("4M", ()) == (now.live("bot", "logs.cap"), now.of("bot").alarms)
 
@@ -149,7 +175,7 @@ def test_a_bad_value_that_a_stronger_layer_hides_hurts_nobody_but_the_fleet(
     _instance(files, 'logs.cap = "2M"\n')
 
     assert () == now.of("bot").alarms
-    assert "2M" == layers.effective(now.for_start(_row(), {}))["logs.cap"]
+    assert "2M" == layers.effective(now.for_a_fresh_start(_row()))["logs.cap"]
     assert ["logs.cap"] == [alarm.key for alarm in now.of_fleet().alarms]
 
 

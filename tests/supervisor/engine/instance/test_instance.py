@@ -2,7 +2,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from kt_cli.failure import Failure
+from kt_client.errors import KtError
 
 SLEEPS = "import time\nprint('up')\ntime.sleep(600)"
 
@@ -180,11 +180,11 @@ def test_unknown_bad_and_taken_names_have_their_exit_codes(house: Any) -> None:
     bad = house.refusal("POST", "/v1/agents", {"name": "Bad Name", "adapter": "{}"})
 
     assert (3, 2, 1) == (unknown.exit_code, bad.exit_code, adapter.exit_code)
-    from kt_cli.failure import Failure
+    from kt_client.errors import KtError
 
     try:
         house.register("bot", SLEEPS)
-    except Failure as taken:
+    except KtError as taken:
         assert 2 == taken.exit_code
     else:
         raise AssertionError("a second bot was registered")
@@ -248,7 +248,7 @@ def test_a_removal_by_force_and_a_start_at_once_never_leave_half_of_each(house: 
                 house.start("bot")
             else:
                 house.ask("DELETE", "/v1/agents/bot?home=delete&force=1")
-        except Failure as refused:
+        except KtError as refused:
             return refused.code
         return "done"
 
@@ -296,6 +296,6 @@ def test_a_name_is_free_only_once_what_was_removed_is_gone(house: Any) -> None:
 def _registered(house: Any) -> Any:
     try:
         return house.register("bot", SLEEPS)
-    except Failure as refused:
+    except KtError as refused:
         assert refused.exit_code == 2
         return None

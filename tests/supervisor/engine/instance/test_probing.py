@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests import ports
 
-from kt_cli.failure import Failure
+from kt_client.errors import KtError
 from kt_manifest.contract.snapshot import Ready
 
 SLEEPS = "import time\ntime.sleep(600)"
@@ -99,7 +99,7 @@ def test_a_stop_need_not_wait_for_readiness(house: Any) -> None:
 
         stopped = house.stop("bot")
 
-        with pytest.raises(Failure) as told:
+        with pytest.raises(KtError) as told:
             starting.result()
     assert "stopped" == stopped["state"]
     assert "was stopped while it was starting" in str(told.value)
@@ -114,7 +114,7 @@ def test_a_start_that_waits_survives_the_engine(house: Any) -> None:
         house.until(lambda: house.files.run(run_id).record.exists(), "its agent is there")
 
         house.kill_engine()
-        with pytest.raises(Failure):
+        with pytest.raises(KtError):
             starting.result()
     house.boot()
 
@@ -137,9 +137,9 @@ def test_a_restart_need_not_wait_for_readiness_either(house: Any) -> None:
             )
             house.until(lambda: house.entry("bot")["run_id"] != first, "another Run has begun")
             house.stop("bot")
-            with pytest.raises(Failure):
+            with pytest.raises(KtError):
                 restarting.result()
-        with pytest.raises(Failure):
+        with pytest.raises(KtError):
             starting.result()
     assert "stopped" == house.entry("bot")["state"]
 

@@ -21,7 +21,7 @@ def row(state: StateLayout) -> InstanceRow:
 
 
 def _entries(state: StateLayout, row: InstanceRow) -> Sequence[Entry]:
-    return CurrentSettings(state, clock=SystemClock()).for_start(row, {})
+    return CurrentSettings(state, clock=SystemClock()).for_a_fresh_start(row)
 
 
 def put(state: StateLayout, key: str, value: str) -> None:
@@ -40,6 +40,17 @@ def test_the_names_that_settings_refer_to_are_wanted_and_no_value_is_told(
     assert "PATH" in told["inherit"]["names"]
     assert "LC_" in told["inherit"]["beginnings"]
     assert {} == told["remarks"]
+
+
+def test_an_override_of_a_start_is_stronger_than_what_is_set_beside_it(
+    state: StateLayout, row: InstanceRow
+) -> None:
+    settings = CurrentSettings(state, clock=SystemClock())
+    entries = settings.for_a_fresh_start(row, {"agent.B": "secret:OVER"})
+
+    told = wanted_variables.describe(row, entries, given={"agent.B": "secret:UNDER"})
+
+    assert ["OVER"] == told["secrets"]
 
 
 def test_a_list_of_ones_own_takes_the_place_of_the_default(state: StateLayout, row: InstanceRow) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kt_cli.failure import Failure
+from kt_client.errors import KtError
 from kt_manifest.contract import kinds
 
 READS = "import sys, time\nprint('up', flush=True)\nfor line in sys.stdin:\n    "
@@ -72,7 +72,7 @@ def test_an_agent_that_never_reads_is_a_bounded_refusal_and_holds_up_nobody(talk
     house = talk(DEAF)
     talk(ECHO, "other")
     begun_s = time.monotonic()
-    refused: list[Failure] = []
+    refused: list[KtError] = []
 
     late = threading.Thread(
         target=lambda: refused.append(house.refusal("POST", "/v1/agents/bot/send", {"text": "x" * (1 << 20)}))
@@ -217,7 +217,7 @@ def test_an_input_that_is_ended_is_read_to_its_end_and_takes_no_more(talk: Any) 
 
     try:
         answer = house.ask("POST", "/v1/agents/bot/eof")
-    except Failure as refused:
+    except KtError as refused:
         assert (5, True) == (
             refused.exit_code,
             "op: got 'eof'" in str(refused),

@@ -39,7 +39,7 @@ def _set(files: StateLayout, **values: Any) -> None:
 
 
 def _plan(files: StateLayout, row: InstanceRow, *, environment: Mapping[str, str]) -> launching.Plan:
-    entries = CurrentSettings(files, clock=SystemClock()).for_start(row, {})
+    entries = CurrentSettings(files, clock=SystemClock()).for_a_fresh_start(row)
     return launching.plan(files, row, entries=entries, environment=environment)
 
 

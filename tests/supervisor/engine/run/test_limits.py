@@ -1,3 +1,5 @@
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,6 +46,35 @@ def test_a_keeper_is_told_what_it_understands_and_nothing_that_is_not_set() -> N
 )
 def test_what_holds_a_limit_is_the_keepers_word(settings: Any, record: Any, shown: Any) -> None:
     assert shown == limits.shown(settings, record)
+
+
+@pytest.mark.parametrize(
+    ("record", "told"),
+    [
+        (None, []),
+        ({"limits": "damaged"}, []),
+        ({"limits": {"cpu": "cgroup", "nofile": "rlimit"}}, []),
+        (
+            {"limits": {"cpu": "cgroup", "nofile": "not enforced: no"}},
+            ["limits.nofile is not enforced: no"],
+        ),
+    ],
+)
+def test_a_start_says_which_limits_hold_nothing_back(record: Any, told: list[str]) -> None:
+    assert told == limits.unenforced(record)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads fs.nr_open")
+def test_more_descriptors_than_the_kernel_gives_are_told_at_the_start(house: Any) -> None:
+    house.register("bot", SLEEPS)
+    most = int(Path("/proc/sys/fs/nr_open").read_text())
+    wanted = min(most + 1, 2**30)
+    house.set("bot", "limits.nofile", str(wanted))
+
+    told = house.start("bot")["notices"]
+
+    assert (wanted > most) == any("limits.nofile is not enforced" in notice for notice in told)
+    assert "running" == house.entry("bot")["state"]
 
 
 def test_show_tells_limits_and_who_enforces_them(house: Any) -> None:

@@ -32,7 +32,7 @@ def files(tmp_path: Path) -> StateLayout:
 
 
 def _entries(files: StateLayout, row: InstanceRow) -> Callable[[], Sequence[Entry]]:
-    return lambda: CurrentSettings(files, clock=SystemClock()).for_start(row, {})
+    return lambda: CurrentSettings(files, clock=SystemClock()).for_a_fresh_start(row)
 
 
 def _row(*, argv: tuple[str, ...] = SLEEP, **declared: object) -> InstanceRow:

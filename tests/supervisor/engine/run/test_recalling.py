@@ -49,7 +49,7 @@ def agent(state: StateLayout) -> Iterator[RunLayout]:
 
 def recall(state: StateLayout, row: InstanceRow, run: RunLayout) -> frozenset[str]:
     current = CurrentSettings(state, clock=SystemClock())
-    return recalling.recall(state, row, run, lambda: current.in_force(row))
+    return recalling.recall(state, row, run, lambda: current.of_the_run(row))
 
 
 def put(state: StateLayout, **settings: Any) -> None:

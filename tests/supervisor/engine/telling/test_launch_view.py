@@ -54,7 +54,7 @@ def preview(tmp_path: Path) -> Preview:
 
 
 def _entries(files: StateLayout, row: InstanceRow) -> Callable[[], Sequence[Entry]]:
-    return lambda: CurrentSettings(files, clock=SystemClock()).for_start(row, {})
+    return lambda: CurrentSettings(files, clock=SystemClock()).for_a_fresh_start(row)
 
 
 def _env(document: dict[str, Any]) -> dict[str, Any]:

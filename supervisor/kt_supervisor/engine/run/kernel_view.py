@@ -1,4 +1,7 @@
-"""What a keeper that takes over must know of an agent that runs, read from the kernel: nothing of it is on our disk."""
+"""How a process that runs was started, as the kernel tells it: nothing of it is on our disk.
+
+Asked for a keeper that takes over, for the secrets that an agent was given, and for what a next start would change.
+"""
 
 import os
 from dataclasses import dataclass
