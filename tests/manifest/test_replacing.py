@@ -78,3 +78,14 @@ def test_the_lock_goes_with_an_exception(tmp_path: Path) -> None:
 
     with replacing.locked(tmp_path, timeout_s=0):
         pass
+
+
+def test_the_mode_that_was_asked_for_is_not_cut_by_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        with replacing.locked(tmp_path) as folder:
+            replacing.replace_at(folder, "f", b"x", mode=0o664)
+    finally:
+        os.umask(before)
+
+    assert 0o664 == (tmp_path / "f").stat().st_mode & 0o777
