@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-TEMPORARY = ".kt.new"
+from kt_manifest import home_names
+
+TEMPORARY = home_names.TEMPORARY
 LOCK_TIMEOUT_S = 5.0
 _POLL_S = 0.005
 

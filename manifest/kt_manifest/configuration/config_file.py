@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kt_manifest import replacing, toml_text, words
+from kt_manifest import home_names, replacing, toml_text, words
 from kt_manifest.configuration import layer_text, layers
 from kt_manifest.configuration.layer_text import MalformedLayer as MalformedLayer
 from kt_manifest.configuration.layer_text import Parts
 from kt_manifest.configuration.value_types import Value
 
-NAME = "config.toml"
+NAME = home_names.CONFIG
 """What a layer's file is called, in the Agent Home and in the state directory."""
 
 

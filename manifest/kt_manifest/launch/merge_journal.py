@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kt_manifest.home_names import MERGED
 from kt_manifest.launch import agent_home
 from kt_manifest.launch.agent_home import RenderRefused
 from kt_manifest.launch.native import document
 from kt_manifest.launch.native.tree import Path
-from kt_manifest.launch.native_path import MERGED
 
 VERSION = 1
 

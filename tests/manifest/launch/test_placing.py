@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from tests.manifest.launch.native import documents
 
 from kt_manifest import replacing
+from kt_manifest.home_names import MERGED
 from kt_manifest.launch import placing
 from kt_manifest.launch.agent_home import RenderedFile, RenderRefused
 from kt_manifest.launch.merge_journal import JournalUnreadable
 from kt_manifest.launch.native.document import FORMATS, Occupied, Uneditable
 from kt_manifest.launch.native_file import MergedFile
-from kt_manifest.launch.native_path import MERGED
 from kt_manifest.launch.placing import MergeRefused, put_back, write_files
 
 
