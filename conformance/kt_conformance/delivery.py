@@ -2,13 +2,14 @@
 
 import json
 import re
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from kt_conformance import processes
 from kt_manifest.contract.snapshot import EnvTarget, FileTarget, FlagTarget, Rule, Shape
+from kt_manifest.launch.native import json_file, toml_file
+from kt_manifest.launch.native.unreadable import Unreadable
 
 LONGEST_SHOWN_CHARS = 120
 _ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+[^\s\"'\\]*")
@@ -73,9 +74,9 @@ def _in_file(path: Path, key: str, form: str) -> str | None:
         text = path.read_text("utf-8")
         if not key or form not in ("toml", "json"):
             return text
-        value: Any = tomllib.loads(text) if form == "toml" else json.loads(text)
+        value: Any = toml_file.read(text) if form == "toml" else json_file.read(text)
         for part in key.split("."):
             value = value[part]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, Unreadable):
         return None
     return value if isinstance(value, str) else json.dumps(value)

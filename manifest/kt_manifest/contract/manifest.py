@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kt_manifest import toml_text, words
+from kt_manifest import line_numbers, toml_text, words
 from kt_manifest.contract import (
     declared_posture,
     default_rules,
     judgement,
     kt_config_rules,
-    line_numbers,
     posture_rules,
     ready_rules,
     schema,
