@@ -52,17 +52,6 @@ def address(rule: Rule, *, pid: int, home: Path) -> str | None:
     return found.group() if found else None
 
 
-def described(rule: Rule) -> str:
-    """Return a rule's target for a reason."""
-    match rule.target:
-        case EnvTarget(name):
-            return f"the variable {name}"
-        case FlagTarget(flag):
-            return f"the flag {flag}"
-        case FileTarget(path, key):
-            return f"{key} in {path}" if key else f"the file {path}"
-
-
 def _behind(flag: str, words: list[str]) -> str | None:
     places = [number for number, word in enumerate(words[:-1]) if word == flag]
     return words[places[-1] + 1] if places else None

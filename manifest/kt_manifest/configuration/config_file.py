@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kt_manifest import home_names, replacing, toml_text, words
+from kt_manifest import home_names, replacing, toml_edit, toml_text, words
 from kt_manifest.configuration import layer_text, layers
 from kt_manifest.configuration.layer_text import MalformedLayer as MalformedLayer
 from kt_manifest.configuration.layer_text import Parts
@@ -194,23 +194,21 @@ def _edit(
     edit: Callable[[dict[str, tuple[Parts, Value]], Any], dict[str, Value]],
     timeout_s: float,
 ) -> None:
-    # Imported late: most of those who read a layer never write one.
-    import tomlkit
-
     with _translated(path), replacing.locked(path.parent, timeout_s=timeout_s) as folder:
         _refuse_link(path)
         current = text(path)
         leaves = layer_text.leaves(path, current)
+        wanted: dict[str, Value] = {}
         try:
-            document = tomlkit.parse(current)
-            wanted = edit(leaves, document)
-            edited = tomlkit.dumps(document)
-            _check_size(path, edited.encode())
-            correct = layer_text.read(path, edited) == wanted
-        except (tomlkit.exceptions.TOMLKitError, MalformedLayer, KeyError, TypeError) as error:
-            raise MalformedLayer(path, line=1, got="a layout that cannot be edited in place") from error
-        if not correct:
-            raise MalformedLayer(path, line=1, got="a layout that cannot be edited in place")
+            edited = toml_edit.edited(
+                current,
+                lambda document: wanted.update(edit(leaves, document)),
+                correct=lambda new: layer_text.read(path, new) == wanted,
+            )
+        except toml_edit.NoRoom as error:
+            raise LayerFull(path, error.size_bytes) from None
+        except (toml_edit.NotEditable, MalformedLayer):
+            raise MalformedLayer(path, line=1, got="a layout that cannot be edited in place") from None
         if edited != current:
             replacing.replace_at(folder, path.name, edited.encode())
 

@@ -15,7 +15,7 @@ from typing import Any
 
 TIMEOUT_S = 5.0
 REST_S = 30.0
-"""How long nobody waits again for a keyring that has just not answered: of many agents, one start waits."""
+"""How long nobody waits again for a keyring that gave no answer: of many agents, one start waits."""
 INSTALL = "pip install 'ktmeter[keyring]'"
 _rests_until: dict[tuple[str, ...], float] = {}
 _WORKER = (sys.executable, "-P", "-m", "kt_manifest.configuration.keychain_worker")
@@ -51,7 +51,7 @@ def find(names: Sequence[str], *, timeout_s: float = TIMEOUT_S, worker: Sequence
     """Return what the keyring holds under these names; raises nothing, and takes at most about `timeout_s`."""
     asked = frozenset(names)
     if time.monotonic() < _rests_until.get(tuple(worker), 0.0):
-        return Answer(asked, trouble="the keyring is not asked again for now: it has just not answered")
+        return Answer(asked, trouble="the keyring is not asked again for now: a moment ago it gave no answer")
     if not is_installed():
         return Answer(asked, trouble=f"no keyring is looked at ({INSTALL} adds it)")
     try:

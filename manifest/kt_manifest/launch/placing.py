@@ -203,6 +203,6 @@ def _refused(path: str, format_: str, error: Unreadable | Uneditable | Occupied)
                 "move it out of the way, or unset the setting",
             )
         case _:
-            got, wanted = str(error), f"{format_} in a plainer spelling"
-            do = "write that place otherwise, or set the value in the file yourself and unset the setting"
+            got, wanted = str(error), f"{format_} that kt can edit without changing anything else"
+            do = "spell that place more simply, or set the value in the file yourself and unset the setting"
     return MergeRefused(path, got=got, wanted=wanted, do=do)
