@@ -217,9 +217,7 @@ def test_a_file_that_cannot_take_it_is_not_touched_and_neither_is_any_other(
 def test_a_spelling_that_is_not_edited_says_so(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("a: &x {k: 1}\nb: *x\n")
 
-    with pytest.raises(
-        MergeRefused, match="can edit without changing anything else; spell that"
-    ):
+    with pytest.raises(MergeRefused, match="can edit without changing anything else; spell that"):
         _merge(tmp_path, (("b", "k"), 2), path="a.yaml", format_="yaml")
 
 
