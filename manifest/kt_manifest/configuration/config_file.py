@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kt_manifest import home_names, replacing, toml_edit, toml_text, words
+from kt_manifest import exit_codes, home_names, replacing, toml_edit, toml_text, words
 from kt_manifest.configuration import layer_text, layers
 from kt_manifest.configuration.layer_text import MalformedLayer as MalformedLayer
 from kt_manifest.configuration.layer_text import Parts
@@ -22,7 +22,7 @@ NAME = home_names.CONFIG
 class LayerUnavailable(Exception):
     """The file cannot be read or written."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, path: Path, got: str) -> None:
         self.path = path
@@ -37,7 +37,7 @@ class LayerUnavailable(Exception):
 class ShapeConflict(Exception):
     """A key would stand below one that has a value, or in place of a table."""
 
-    exit_code = 2
+    exit_code = exit_codes.USAGE
 
     def __init__(self, key: str, conflicting: str) -> None:
         self.key = key
@@ -51,7 +51,7 @@ class ShapeConflict(Exception):
 class LayerFull(Exception):
     """The file would become larger than what is read back."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, path: Path, size_bytes: int) -> None:
         self.path = path
@@ -66,7 +66,7 @@ class LayerFull(Exception):
 class ChangedMeanwhile(Exception):
     """Another writer changed the file after it was read; what is there now is kept."""
 
-    exit_code = 4
+    exit_code = exit_codes.WRONG_STATE
 
     def __init__(self, path: Path, keys: list[str]) -> None:
         self.path = path

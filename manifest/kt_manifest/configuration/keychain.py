@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kt_manifest import exit_codes
+
 TIMEOUT_S = 5.0
 REST_S = 30.0
 """How long nobody waits again for a keyring that gave no answer: of many agents, one start waits."""
@@ -24,7 +26,7 @@ _WORKER = (sys.executable, "-P", "-m", "kt_manifest.configuration.keychain_worke
 class KeychainUnavailable(Exception):
     """The keyring cannot be used."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, got: str) -> None:
         self.got = got

@@ -9,7 +9,7 @@ from datetime import date, time
 from pathlib import Path
 from typing import Any
 
-from kt_manifest import line_numbers, toml_text, words
+from kt_manifest import exit_codes, line_numbers, toml_text, words
 from kt_manifest.configuration import layers
 from kt_manifest.configuration.value_types import Value
 
@@ -19,7 +19,7 @@ Parts = tuple[str, ...]
 class MalformedLayer(Exception):
     """The file is not TOML, or holds something that is no setting."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, path: Path, *, line: int, got: str) -> None:
         self.path = path

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kt_manifest import replacing, toml_edit, toml_text, words
+from kt_manifest import exit_codes, replacing, toml_edit, toml_text, words
 from kt_manifest.configuration import secret_syntax
 
 LIMIT_BYTES = 64 << 10
@@ -24,7 +24,7 @@ CORRECT = "correct it by hand"
 class SecretsFileUnusable(Exception):
     """The file of secrets is not one that may be used, or cannot be read or written."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, path: Path, got: str, *, do: str) -> None:
         self.path = path
@@ -37,7 +37,7 @@ class SecretsFileUnusable(Exception):
 class SecretInvalid(Exception):
     """A name that cannot name a secret, or a value that cannot be one; the value is not told."""
 
-    exit_code = 2
+    exit_code = exit_codes.USAGE
 
     def __init__(self, got: str, *, wanted: str, do: str) -> None:
         self.got = got

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kt_manifest import home_names, replacing, toml_text, words
+from kt_manifest import exit_codes, home_names, replacing, toml_text, words
 from kt_manifest.launch import native_path
 
 HEADER = "# Rendered by kt"
@@ -21,7 +21,7 @@ HEADER = "# Rendered by kt"
 class RenderRefused(Exception):
     """A rendered file cannot be put where the adapter wants it."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, path: str, *, got: str) -> None:
         self.path = path
