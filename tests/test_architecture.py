@@ -8,6 +8,7 @@ import functools
 import re
 import sys
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -216,14 +217,17 @@ def test_clocks_and_tasks_have_one_home(room: str) -> None:
                     raise AssertionError(f"{where}:{node.lineno} calls {call}")
 
 
-def test_the_architecture_page_names_files_that_exist() -> None:
-    page = (REPOSITORY / "docs" / "architecture.md").read_text("utf-8")
-    known = [place(path) for path in sources()]
+@pytest.mark.parametrize("page", ["docs/architecture.md", *(f"{room}/README.md" for room in ROOMS)])
+def test_a_page_names_files_that_exist(page: str) -> None:
+    text = (REPOSITORY / page).read_text("utf-8")
+    room = page.partition("/")[0]
+    known = [f"/{place(path)}" for path in (sources_of(room) if room in ROOMS else sources())]
 
-    named = set(re.findall(r"`([a-z_0-9/]+\.py)`", page)) - {"tests/test_architecture.py"}
+    named = set(re.findall(r"`([a-z_0-9*/]+\.py)`", text))
+    known += [f"/{place(path)}" for path in (REPOSITORY / "tests").rglob("*.py")]
 
-    assert named
-    assert [] == [name for name in sorted(named) if not any(path.endswith(name) for path in known)]
+    assert named or room in ROOMS
+    assert [] == [name for name in sorted(named) if not any(fnmatch(path, f"*/{name}") for path in known)]
 
 
 def test_nothing_names_this_machine_or_a_registry() -> None:

@@ -12,7 +12,7 @@ from kt_ledger.layout import StateLayout
 
 
 def caller() -> dict[str, str]:
-    """Return the whole environment of this command: what an agent that it starts will see."""
+    """Return the whole environment of this command; an agent inherits of it what `env.inherit` lets through."""
     return dict(os.environ)
 
 

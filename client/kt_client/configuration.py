@@ -71,7 +71,7 @@ class ConfigurationVerbs[Document](ABC):
         return self._ask(_settings(name, "PUT", "/file", body={"text": text, "was": was}))
 
     def config_diff(self, name: str) -> Document:
-        """Return what the next start would do otherwise than the one that the agent was last started with."""
+        """Return how the next start differs from the last."""
         return self._ask(_settings(name, "GET", "/diff"))
 
     def _is_fresh(self, name: str | None) -> bool:

@@ -2,13 +2,14 @@
 
 import json
 import re
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from kt_conformance import processes
 from kt_manifest.contract.snapshot import EnvTarget, FileTarget, FlagTarget, Rule, Shape
+from kt_manifest.launch.native import json_file, toml_file
+from kt_manifest.launch.native.unreadable import Unreadable
 
 LONGEST_SHOWN_CHARS = 120
 _ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+[^\s\"'\\]*")
@@ -51,17 +52,6 @@ def address(rule: Rule, *, pid: int, home: Path) -> str | None:
     return found.group() if found else None
 
 
-def described(rule: Rule) -> str:
-    """Return a rule's target for a reason."""
-    match rule.target:
-        case EnvTarget(name):
-            return f"the variable {name}"
-        case FlagTarget(flag):
-            return f"the flag {flag}"
-        case FileTarget(path, key):
-            return f"{key} in {path}" if key else f"the file {path}"
-
-
 def _behind(flag: str, words: list[str]) -> str | None:
     places = [number for number, word in enumerate(words[:-1]) if word == flag]
     return words[places[-1] + 1] if places else None
@@ -73,9 +63,9 @@ def _in_file(path: Path, key: str, form: str) -> str | None:
         text = path.read_text("utf-8")
         if not key or form not in ("toml", "json"):
             return text
-        value: Any = tomllib.loads(text) if form == "toml" else json.loads(text)
+        value: Any = toml_file.read(text) if form == "toml" else json_file.read(text)
         for part in key.split("."):
             value = value[part]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, Unreadable):
         return None
     return value if isinstance(value, str) else json.dumps(value)

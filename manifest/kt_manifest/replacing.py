@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-TEMPORARY = ".kt.new"
+from kt_manifest import home_names
+
+TEMPORARY = home_names.TEMPORARY
 LOCK_TIMEOUT_S = 5.0
 _POLL_S = 0.005
 
@@ -49,7 +51,9 @@ def replace_at(folder: int, name: str, data: bytes, *, mode: int = 0o600) -> Non
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(TEMPORARY, flags, mode, dir_fd=folder)
     try:
-        if hasattr(os, "fchmod"):  # the mode at birth is cut by the umask; the one that was asked for is meant
+        if hasattr(
+            os, "fchmod"
+        ):  # the mode at birth is cut by the umask; the one that was asked for is meant
             os.fchmod(descriptor, mode)
         _write(descriptor, data)
         os.fsync(descriptor)

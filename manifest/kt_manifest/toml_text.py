@@ -1,8 +1,9 @@
 """Reading TOML that a stranger may have written: bounded in size, depth and time, never blocking.
 
 What `tomllib` does with hostile input (3.12.1, tried): deep nesting raises RecursionError, an integer of more than
-4300 digits a plain ValueError, and a dotted key of n parts takes time in n squared (16 000 parts: 3 s). Hence the
-limits here. A document of 256 KiB within them parses in under 2 s at worst, an honest one in milliseconds.
+4300 digits a plain ValueError, and a dotted key of n parts takes time in n squared (16 000 parts: 3 s), as does each
+key below a header of that many. `tomlkit` takes 40 us for each key or item, ten times as long. Hence the limits here,
+on what stands outside of texts and comments: a document within them is read in less than a second, also by `tomlkit`.
 """
 
 import os
@@ -15,7 +16,20 @@ from pathlib import Path
 from typing import Any
 
 LIMIT_BYTES = 256 * 1024
+LIMIT_FILE_BYTES = 1536 * 1024
+"""How large a file of an agent's own may be, in which one value may take a megabyte."""
 LIMIT_DOTS_PER_LINE = 1000
+LIMIT_DOTTED_STEPS = 5_000_000
+"""How often a part of a key may be gone over, by what `tomllib` does: 0.3 s."""
+LIMIT_MARKS = 20_000
+"""How many lines, items and pairs may stand outside of texts."""
+_TEXT = re.compile(
+    r"#[^\n]*+"
+    r'|"""(?:[^"\\]|\\.|"{1,2}(?!"))*+(?:"{3,5}|\Z)'
+    r"|'''(?:[^']|'{1,2}(?!'))*+(?:'{3,5}|\Z)"
+    r'|"(?:[^"\\\n]|\\.)*+"|' + r"'[^'\n]*+'",
+    re.DOTALL,
+)
 # Windows has only the first of these, and no FIFO that could keep anybody waiting.
 _READ_FLAGS = os.O_RDONLY | sum(
     getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY")
@@ -91,19 +105,19 @@ def decode(data: bytes) -> str:
         raise NotToml(f"byte {error.start} is not UTF-8", line=line) from error
 
 
-def parse(text: str) -> dict[str, Any]:
+def parse(text: str, *, limit_bytes: int = LIMIT_BYTES) -> dict[str, Any]:
     """Return the document.
 
     Raises:
         NotToml: syntax, a duplicate key, nesting too deep, or beyond the limits of this module.
     """
-    _bound(text)
+    _bound(text, limit_bytes)
     try:
         return tomllib.loads(text)
     except RecursionError as error:
         raise NotToml("nested too deeply", line=1) from error
     except ValueError as error:  # TOMLDecodeError is one; so is an integer beyond Python's limit
-        reason, line = place(str(error), text)
+        reason, line = _place(str(error), text)
         raise NotToml(reason, line=line) from error
 
 
@@ -118,16 +132,26 @@ def _escaped(char: str) -> str:
     return char if char.isprintable() else f"\\U{ord(char):08x}"
 
 
-def _bound(text: str) -> None:
-    if len(text) > LIMIT_BYTES:
-        raise NotToml(f"more than {LIMIT_BYTES // 1024} KiB", line=1)
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.count(".") > LIMIT_DOTS_PER_LINE:
+def _bound(text: str, limit_bytes: int) -> None:
+    if len(text) > limit_bytes:
+        raise NotToml(f"more than {limit_bytes // 1024} KiB", line=1)
+    bare = _TEXT.sub(lambda found: "\n" * found[0].count("\n"), text)
+    steps = deepest = 0
+    for number, line in enumerate(bare.split("\n"), start=1):
+        dots = line.count(".")
+        if dots > LIMIT_DOTS_PER_LINE:
             raise NotToml(f"more than {LIMIT_DOTS_PER_LINE} dots in one line", line=number)
+        if line.lstrip(" \t").startswith("["):
+            deepest = max(deepest, dots)  # never less: the line may as well be one of an array
+        steps += (deepest + dots) * (dots + 1)
+        if steps > LIMIT_DOTTED_STEPS:
+            raise NotToml("more dotted keys than are read", line=number)
+    if sum(map(bare.count, ",=\n")) > LIMIT_MARKS:
+        raise NotToml(f"more than {LIMIT_MARKS} lines, items and pairs", line=1)
 
 
-def place(message: str, text: str) -> tuple[str, int]:
-    """Return the reason and the line, from 1, of what `tomllib` says about a text."""
+def _place(message: str, text: str) -> tuple[str, int]:
+    # The reason and the line, from 1, of what `tomllib` says about a text.
     found = _PLACE.search(message)
     if found is None:
         return message.split(":")[0], 1

@@ -38,4 +38,4 @@ def test_a_variable_lost_below_a_template_is_seen(rig: Rig, tmp_path: Path) -> N
     result = kit.one(declared, rig, "config_mapping")
 
     assert report.FAIL == result.status
-    assert "got nothing in the variable CONTENT" in (result.reason or "")
+    assert "got nothing in variable CONTENT" in (result.reason or "")

@@ -33,7 +33,7 @@ QUICK: dict[str, tuple[str, Declared, str]] = {
     "drops a variable": (
         "config_mapping",
         Declared(wrapped('unset MODEL; exec "$@"'), mapping=MODEL),
-        "got None in the variable MODEL",
+        "got None in variable MODEL",
     ),
     "says other numbers the second time": (
         "metering_self_reported",
@@ -61,7 +61,7 @@ LONG: dict[str, tuple[str, Declared, str]] = {
     "ignores the flag": (
         "config_mapping",
         Declared(wrapped('exec "$1" "$2" "$3"'), mapping={"model": 'flag = "--model"'}),
-        "got None in the flag --model",
+        "got None in flag --model",
     ),
     "uses another model": (
         "config_mapping",
@@ -157,7 +157,7 @@ LONG: dict[str, tuple[str, Declared, str]] = {
     "is not given its memory": (
         "memory",
         Declared(wrapped('unset MEMORY; exec "$@"'), mapping=MEMORY),
-        "memory.dir: got None in the variable MEMORY",
+        "memory.dir: got None in variable MEMORY",
     ),
     "empties its memory": ("memory", Declared(liar("empties_its_memory"), mapping=MEMORY), "lost a file"),
     "ends soon": ("lifecycle", Declared(liar("ends_soon")), "without having been asked to"),

@@ -91,7 +91,7 @@ def edit(name: str) -> int:
 @completing.name_argument
 @output.json_option
 def diff(name: str, *, as_json: bool) -> None:
-    """Show what the next start would do otherwise than the one that the agent was last started with.
+    """Show how the next start differs from the last.
 
     \b
     Example:

@@ -51,7 +51,7 @@ def set_secret(name: str, rest: tuple[str, ...], *, in_keyring: bool, as_json: b
     if rest:
         raise click.UsageError(
             "got a value on the command line, where other users and the shell's history see it, wanted it on standard "
-            f"input: kt secret set {terminal.visible(name)} < FILE; count the one that was typed as known to others"
+            f"input: kt secret set {terminal.visible(name)} < FILE; what was typed counts as leaked: replace it"
         )
     secrets_file.check_name(name)
     value = _value(name)

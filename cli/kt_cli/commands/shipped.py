@@ -108,31 +108,12 @@ def _row(adapter: Any, folder: Path, system: str) -> dict[str, Any]:
 
 
 def _told(adapter: Any, place: Path) -> Any:
-    yield "Kind", adapter.kind
-    yield "Name", adapter.display_name or "—"
-    yield "Where", str(place)
-    yield "Contract", adapter.contract_version or "—"
-    yield "Metering", adapter.metering_source
-    for name in ("start", "stop", "pause", "resume"):
-        template = getattr(adapter, name)
-        if template is not None:
-            yield name.capitalize(), " ".join([template.exec, *template.args])
-            yield from ((f"  {variable}", value) for variable, value in template.env.items())
-    yield "Channel", adapter.channel
-    for rule in adapter.mapping:
-        yield rule.key, _target(rule.target)
+    from kt_manifest.contract import described
 
-
-def _target(target: Any) -> str:
-    from kt_manifest.contract.snapshot import EnvTarget, FlagTarget
-
-    match target:
-        case EnvTarget(name):
-            return f"variable {name}"
-        case FlagTarget(flag):
-            return f"flag {flag}"
-        case _:
-            return f"file {target.path}, key {target.key}"
+    for number, (title, text) in enumerate(described.lines(adapter)):
+        yield title, text
+        if number == 1:
+            yield "Where", str(place)
 
 
 def capabilities(adapter: Any) -> str:

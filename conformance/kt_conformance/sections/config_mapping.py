@@ -6,6 +6,7 @@ from kt_conformance import delivery
 from kt_conformance.instance import Instance
 from kt_conformance.report import NotApplicable, SectionFailed
 from kt_conformance.stage import Stage
+from kt_manifest.contract import described
 from kt_manifest.contract.snapshot import EnvTarget, FlagTarget, Rule, Shape
 from kt_manifest.contract.trial import PATH
 
@@ -59,7 +60,7 @@ def _arrive(stage: Stage, instance: Instance, values: dict[str, str]) -> None:
 
     def missing() -> list[str]:
         return [
-            f"got {delivery.shown(rule, pid=pid, home=instance.home)} in {delivery.described(rule)} ({rule.key}), "
+            f"got {delivery.shown(rule, pid=pid, home=instance.home)} in {described.target(rule.target)} ({rule.key}), "
             f"wanted {value!r}"
             for rule, value in wanted
             if not delivery.holds(rule, value, pid=pid, home=instance.home)
@@ -80,7 +81,7 @@ def _listener(stage: Stage, instance: Instance, pid: int) -> None:
         if not got.startswith(f"http://127.0.0.1:{port}"):
             what = "another address" if got else "nothing"
             raise SectionFailed(
-                f"got {what} in {delivery.described(rule)} ({rule.key}), wanted the listener's address"
+                f"got {what} in {described.target(rule.target)} ({rule.key}), wanted the listener's address"
             )
 
 

@@ -7,7 +7,6 @@ of a posture is the manifest room's (`launch.posture.findings`); the kit brings 
 import json
 import stat
 import subprocess
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from kt_conformance.rig import NAME
 from kt_conformance.stage import Stage
 from kt_manifest.contract.declared_posture import ConfigSwitch, Posture
 from kt_manifest.launch import posture as judging
-from kt_manifest.launch.native import yaml_file
+from kt_manifest.launch.native import json_file, toml_file, yaml_file
 from kt_manifest.launch.native.unreadable import Unreadable
 
 VERSION_S = 10.0
@@ -115,11 +114,11 @@ def _is_set(switch: ConfigSwitch, instance: Instance, variables: dict[str, str])
 
 
 def _document(file: Path) -> Any:
-    """Return what stands in a file of the agent, by its ending. Raises OSError, ValueError, Unreadable."""
+    """Return what stands in a file of the agent, by its ending. Raises OSError, UnicodeDecodeError, Unreadable."""
     text = file.read_text("utf-8")
     match file.suffix:
         case ".json":
-            return json.loads(text)
+            return json_file.read(text)
         case ".toml":
-            return tomllib.loads(text)
+            return toml_file.read(text)
     return yaml_file.read(text)

@@ -4,6 +4,7 @@ from kt_conformance import caller, delivery, processes
 from kt_conformance.instance import Instance
 from kt_conformance.report import NotApplicable, SectionFailed
 from kt_conformance.stage import Stage
+from kt_manifest.contract import described
 
 REFUSED = 401
 STOPPED = 403
@@ -41,7 +42,9 @@ def _withheld(stage: Stage, instance: Instance) -> None:
     targets = [rule for rule in stage.subject.adapter.mapping if rule.key == "metering.upstream_api_key"]
     for rule in targets:
         if key in (delivery.arrived(rule, pid=instance.pid, home=instance.home) or ""):
-            raise SectionFailed(f"got the provider's key in {delivery.described(rule)}, wanted a placeholder")
+            raise SectionFailed(
+                f"got the provider's key in {described.target(rule.target)}, wanted a placeholder"
+            )
 
 
 def _carried(stage: Stage, instance: Instance) -> None:

@@ -7,6 +7,7 @@ from kt_conformance.instance import Instance
 from kt_conformance.report import NotApplicable, SectionFailed
 from kt_conformance.rig import NAME
 from kt_conformance.stage import Stage
+from kt_manifest.contract import described
 from kt_manifest.contract.snapshot import Rule
 
 KEEPSAKE = "tck-keepsake"
@@ -50,7 +51,7 @@ def _delivered(stage: Stage, instance: Instance, rules: list[Rule], folder: str)
     for rule in lost():
         got = delivery.shown(rule, pid=pid, home=home)
         raise SectionFailed(
-            f"{KEY}: got {got} in {delivery.described(rule)} of the subject's process, wanted {folder}"
+            f"{KEY}: got {got} in {described.target(rule.target)} of the subject's process, wanted {folder}"
         )
 
 
@@ -66,5 +67,5 @@ def _withheld(instance: Instance, rules: list[Rule], folder: str) -> None:
     for rule in rules:
         if folder in (delivery.arrived(rule, pid=instance.pid, home=instance.home) or ""):
             raise SectionFailed(
-                f"{KEY}: got {folder} in {delivery.described(rule)} after it was detached, wanted nothing"
+                f"{KEY}: got {folder} in {described.target(rule.target)} after it was detached, wanted nothing"
             )

@@ -7,6 +7,7 @@ from kt_conformance import caller, delivery
 from kt_conformance.instance import Instance
 from kt_conformance.report import SectionFailed
 from kt_conformance.stage import Stage
+from kt_manifest.contract import described
 from kt_manifest.contract.snapshot import Rule
 
 BACK_S = 15.0
@@ -62,7 +63,7 @@ def _address(stage: Stage, instance: Instance, rule: Rule) -> str:
     got = stage.deadline.wait(lambda: delivery.address(rule, pid=pid, home=instance.home), within_s=SETTLE_S)
     if got is None:
         raise SectionFailed(
-            f"{rule.key}: got nothing in {delivery.described(rule)}, wanted the listener's address"
+            f"{rule.key}: got nothing in {described.target(rule.target)}, wanted the listener's address"
         )
     return got
 

@@ -9,20 +9,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kt_manifest import replacing, toml_text, words
+from kt_manifest import exit_codes, home_names, replacing, toml_edit, toml_text, words
 from kt_manifest.configuration import layer_text, layers
 from kt_manifest.configuration.layer_text import MalformedLayer as MalformedLayer
 from kt_manifest.configuration.layer_text import Parts
 from kt_manifest.configuration.value_types import Value
 
-NAME = "config.toml"
+NAME = home_names.CONFIG
 """What a layer's file is called, in the Agent Home and in the state directory."""
 
 
 class LayerUnavailable(Exception):
     """The file cannot be read or written."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, path: Path, got: str) -> None:
         self.path = path
@@ -37,7 +37,7 @@ class LayerUnavailable(Exception):
 class ShapeConflict(Exception):
     """A key would stand below one that has a value, or in place of a table."""
 
-    exit_code = 2
+    exit_code = exit_codes.USAGE
 
     def __init__(self, key: str, conflicting: str) -> None:
         self.key = key
@@ -51,7 +51,7 @@ class ShapeConflict(Exception):
 class LayerFull(Exception):
     """The file would become larger than what is read back."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, path: Path, size_bytes: int) -> None:
         self.path = path
@@ -66,7 +66,7 @@ class LayerFull(Exception):
 class ChangedMeanwhile(Exception):
     """Another writer changed the file after it was read; what is there now is kept."""
 
-    exit_code = 4
+    exit_code = exit_codes.WRONG_STATE
 
     def __init__(self, path: Path, keys: list[str]) -> None:
         self.path = path
@@ -194,23 +194,21 @@ def _edit(
     edit: Callable[[dict[str, tuple[Parts, Value]], Any], dict[str, Value]],
     timeout_s: float,
 ) -> None:
-    # Imported late: most of those who read a layer never write one.
-    import tomlkit
-
     with _translated(path), replacing.locked(path.parent, timeout_s=timeout_s) as folder:
         _refuse_link(path)
         current = text(path)
         leaves = layer_text.leaves(path, current)
+        wanted: dict[str, Value] = {}
         try:
-            document = tomlkit.parse(current)
-            wanted = edit(leaves, document)
-            edited = tomlkit.dumps(document)
-            _check_size(path, edited.encode())
-            correct = layer_text.read(path, edited) == wanted
-        except (tomlkit.exceptions.TOMLKitError, MalformedLayer, KeyError, TypeError) as error:
-            raise MalformedLayer(path, line=1, got="a layout that cannot be edited in place") from error
-        if not correct:
-            raise MalformedLayer(path, line=1, got="a layout that cannot be edited in place")
+            edited = toml_edit.edited(
+                current,
+                lambda document: wanted.update(edit(leaves, document)),
+                correct=lambda new: layer_text.read(path, new) == wanted,
+            )
+        except toml_edit.NoRoom as error:
+            raise LayerFull(path, error.size_bytes) from None
+        except (toml_edit.NotEditable, MalformedLayer):
+            raise MalformedLayer(path, line=1, got="a layout that cannot be edited in place") from None
         if edited != current:
             replacing.replace_at(folder, path.name, edited.encode())
 

@@ -13,9 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kt_manifest import exit_codes
+
 TIMEOUT_S = 5.0
 REST_S = 30.0
-"""How long nobody waits again for a keyring that has just not answered: of many agents, one start waits."""
+"""How long nobody waits again for a keyring that gave no answer: of many agents, one start waits."""
 INSTALL = "pip install 'ktmeter[keyring]'"
 _rests_until: dict[tuple[str, ...], float] = {}
 _WORKER = (sys.executable, "-P", "-m", "kt_manifest.configuration.keychain_worker")
@@ -24,7 +26,7 @@ _WORKER = (sys.executable, "-P", "-m", "kt_manifest.configuration.keychain_worke
 class KeychainUnavailable(Exception):
     """The keyring cannot be used."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, got: str) -> None:
         self.got = got
@@ -51,7 +53,7 @@ def find(names: Sequence[str], *, timeout_s: float = TIMEOUT_S, worker: Sequence
     """Return what the keyring holds under these names; raises nothing, and takes at most about `timeout_s`."""
     asked = frozenset(names)
     if time.monotonic() < _rests_until.get(tuple(worker), 0.0):
-        return Answer(asked, trouble="the keyring is not asked again for now: it has just not answered")
+        return Answer(asked, trouble="the keyring is not asked again for now: a moment ago it gave no answer")
     if not is_installed():
         return Answer(asked, trouble=f"no keyring is looked at ({INSTALL} adds it)")
     try:

@@ -4,13 +4,12 @@ A key is a path through tables (`metering.listener_auth` is `listener_auth` in `
 means the same.
 """
 
-import re
 from collections.abc import Iterator
 from datetime import date, time
 from pathlib import Path
 from typing import Any
 
-from kt_manifest import toml_text, words
+from kt_manifest import exit_codes, line_numbers, toml_text, words
 from kt_manifest.configuration import layers
 from kt_manifest.configuration.value_types import Value
 
@@ -20,7 +19,7 @@ Parts = tuple[str, ...]
 class MalformedLayer(Exception):
     """The file is not TOML, or holds something that is no setting."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, path: Path, *, line: int, got: str) -> None:
         self.path = path
@@ -98,8 +97,4 @@ def _scalar(raw: Any) -> str | None:
 
 
 def _line_of(text: str, parts: Parts) -> int:
-    # tomllib keeps no positions, so this is the last line that assigns to the key's last name, or names it.
-    name = re.escape(parts[-1])
-    pattern = re.compile(rf"""(?:^|[.\s\[{{,"'])["']?{name}["']?\s*(?:=|\]\])""")
-    lines = [number for number, line in enumerate(text.split("\n"), start=1) if pattern.search(line)]
-    return lines[-1] if lines else 1
+    return line_numbers.lines(text).get(parts, 1)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from kt_manifest import words
+from kt_manifest import exit_codes, words
 from kt_manifest.configuration import keychain, secret_syntax
 from kt_manifest.configuration import secrets_file as file_of_secrets
 from kt_manifest.configuration.value_types import Value
@@ -26,7 +26,7 @@ mask = secret_syntax.mask
 class SecretUnresolved(Exception):
     """A secret that is referred to is found nowhere; its name and what was tried are told, never a value."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, name: str, tried: tuple[str, ...]) -> None:
         self.name = name

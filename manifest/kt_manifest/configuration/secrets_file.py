@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kt_manifest import replacing, toml_text, words
+from kt_manifest import exit_codes, replacing, toml_edit, toml_text, words
 from kt_manifest.configuration import secret_syntax
 
 LIMIT_BYTES = 64 << 10
@@ -24,7 +24,7 @@ CORRECT = "correct it by hand"
 class SecretsFileUnusable(Exception):
     """The file of secrets is not one that may be used, or cannot be read or written."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, path: Path, got: str, *, do: str) -> None:
         self.path = path
@@ -37,7 +37,7 @@ class SecretsFileUnusable(Exception):
 class SecretInvalid(Exception):
     """A name that cannot name a secret, or a value that cannot be one; the value is not told."""
 
-    exit_code = 2
+    exit_code = exit_codes.USAGE
 
     def __init__(self, got: str, *, wanted: str, do: str) -> None:
         self.got = got
@@ -143,8 +143,6 @@ def remove(path: Path, name: str, *, timeout_s: float = replacing.LOCK_TIMEOUT_S
 
 
 def _edit(path: Path, edit: Callable[[Any], None], timeout_s: float) -> None:
-    import tomlkit  # late: those who read secrets never write one
-
     with _translated(path), replacing.locked(path.parent, timeout_s=timeout_s) as folder:
         if path.is_symlink():
             raise SecretsFileUnusable(
@@ -155,20 +153,17 @@ def _edit(path: Path, edit: Callable[[Any], None], timeout_s: float) -> None:
         except FileNotFoundError:
             text = ""
         wanted = dict(toml_text.parse(text))
+        edit(wanted)
         try:
-            document = tomlkit.parse(text)
-            edit(wanted)
-            edit(document)
-            edited = tomlkit.dumps(document)
-            fits = len(edited.encode()) <= toml_text.LIMIT_BYTES
-            correct = not fits or toml_text.parse(edited) == wanted
-        except (tomlkit.exceptions.TOMLKitError, toml_text.NotToml, KeyError, TypeError):
-            correct = False  # what went wrong could quote a value
-        if not correct:
-            raise SecretsFileUnusable(path, "a layout that cannot be edited in place", do="edit it by hand")
-        if not fits:
+            edited = toml_edit.edited(text, edit, correct=lambda new: toml_text.parse(new) == wanted)
+        except toml_edit.NotEditable:
+            got = "a layout that cannot be edited in place"
+            raise SecretsFileUnusable(path, got, do="edit it by hand") from None
+        except toml_edit.NoRoom:
             got = f"no room: it would be more than {toml_text.LIMIT_BYTES >> 10} KiB"
-            raise SecretsFileUnusable(path, got, do="remove what is no longer used: `kt secret list`")
+            raise SecretsFileUnusable(
+                path, got, do="remove what is no longer used: `kt secret list`"
+            ) from None
         if edited != text:
             replacing.replace_at(folder, path.name, edited.encode())
 
@@ -214,4 +209,6 @@ def _refuse_strangers(path: Path, status: os.stat_result) -> None:
         raise SecretsFileUnusable(path, "one that belongs to another user", do=f"chown $USER {shown}")
     if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         got = f"one of mode {stat.S_IMODE(status.st_mode):04o}, which lets others in"
-        raise SecretsFileUnusable(path, got, do=f"look who has read it, then chmod 600 {shown}")
+        raise SecretsFileUnusable(
+            path, got, do=f"treat what is in it as known to others, then chmod 600 {shown}"
+        )

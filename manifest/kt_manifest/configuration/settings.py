@@ -5,7 +5,7 @@ The settings themselves are declared in `options`, and are reached from here as 
 
 from collections.abc import Callable
 
-from kt_manifest import nearest, words
+from kt_manifest import exit_codes, nearest, words
 from kt_manifest.configuration import options, secrets, settings_document
 from kt_manifest.configuration.options import (
     BASE_URL,
@@ -28,7 +28,7 @@ markdown = settings_document.markdown
 class UnknownKey(Exception):
     """There is no setting of this name."""
 
-    exit_code = 2
+    exit_code = exit_codes.USAGE
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -42,7 +42,7 @@ class UnknownKey(Exception):
 class ReservedKey(Exception):
     """The engine sets this key itself."""
 
-    exit_code = 2
+    exit_code = exit_codes.USAGE
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -57,7 +57,7 @@ class ReservedKey(Exception):
 class NotEnforcedYet(Exception):
     """The key is known, but nothing would act on it; accepting it would promise a limit that is none."""
 
-    exit_code = 5
+    exit_code = exit_codes.UNSUPPORTED
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -70,7 +70,7 @@ class NotEnforcedYet(Exception):
 class InvalidValue(Exception):
     """The value is not of the key's type."""
 
-    exit_code = 2
+    exit_code = exit_codes.USAGE
 
     def __init__(self, key: str, *, got: str, wanted: str) -> None:
         self.key = key

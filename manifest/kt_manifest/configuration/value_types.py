@@ -116,7 +116,7 @@ def _number(*, lowest: Decimal, highest: Decimal, decimals: int) -> Callable[[st
         if len(fraction) > decimals:
             raise Unfit(f"{words.shown(text)}, which has more than {decimals} decimals")
         if not lowest <= Decimal(text) <= highest:
-            raise Unfit(f"{words.shown(text)}, which is not from {lowest} to {highest}")
+            raise Unfit(words.shown(text))
         return text
 
     return parse
@@ -127,7 +127,7 @@ def _bytes(text: str) -> Value:
     if not _is_digits(digits) or len(unit) > 1 or len(digits) > 15:
         raise Unfit(words.shown(text))
     if not 0 < bytes_in(text) < _MAX_I64:
-        raise Unfit(f"{words.shown(text)}, which is not from 1 to 2^63-1 bytes")
+        raise Unfit(words.shown(text))
     return text
 
 

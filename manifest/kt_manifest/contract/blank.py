@@ -4,7 +4,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from kt_manifest import words
+from kt_manifest import exit_codes, words
 from kt_manifest.contract import manifest, snapshot
 from kt_manifest.toml_text import quoted
 
@@ -14,7 +14,7 @@ _MODE = 0o644
 class ValueUnfit(Exception):
     """What was asked for cannot stand in a manifest; nothing was written."""
 
-    exit_code = 2
+    exit_code = exit_codes.USAGE
 
     def __init__(self, fault: manifest.ManifestInvalid) -> None:
         self.got = fault.got
@@ -26,7 +26,7 @@ class ValueUnfit(Exception):
 class NotWritten(Exception):
     """There is something in the way of a new adapter.toml; nothing was changed."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, path: Path, *, got: str, do: str) -> None:
         self.path = path

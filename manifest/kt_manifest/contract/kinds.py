@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from kt_manifest import nearest, words
+from kt_manifest import exit_codes, nearest, words
 from kt_manifest.contract import snapshot
 from kt_manifest.contract.capability import Declaration, Level, Support
 from kt_manifest.contract.snapshot import Adapter, EnvTarget, Rule, Template
@@ -26,7 +26,7 @@ _OBSERVED = (
 class UnknownKind(Exception):
     """There is no built-in kind of this name."""
 
-    exit_code = 2
+    exit_code = exit_codes.USAGE
 
     def __init__(self, got: str) -> None:
         self.got = got
@@ -38,7 +38,7 @@ class UnknownKind(Exception):
 class CommandInvalid(Exception):
     """What follows `--` is no command that an agent could be started with."""
 
-    exit_code = 2
+    exit_code = exit_codes.USAGE
 
     def __init__(self, got: str) -> None:
         self.got = got

@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kt_manifest import toml_text, words
+from kt_manifest import exit_codes, line_numbers, toml_text, words
 from kt_manifest.contract import (
     declared_posture,
     default_rules,
     judgement,
     kt_config_rules,
-    line_numbers,
     posture_rules,
     ready_rules,
     schema,
@@ -33,7 +32,7 @@ _CONTRACT_MAJOR = 1
 class ManifestNotFound(Exception):
     """There is no adapter.toml where one was named."""
 
-    exit_code = 3
+    exit_code = exit_codes.NOT_FOUND
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -46,7 +45,7 @@ class ManifestNotFound(Exception):
 class ManifestUnreadable(Exception):
     """There is something, but it cannot be read as a file."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, path: Path, *, got: str) -> None:
         self.path = path
@@ -65,7 +64,7 @@ class ManifestInvalid(Exception):
     else of its section; None where that is not in the file, or where nobody asked (`judge` does).
     """
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, origin: str, finding: Finding) -> None:
         self.origin = origin
@@ -94,7 +93,7 @@ _SENTENCES = {
 class ContractIncompatible(Exception):
     """The manifest is written for another major version of the adapter contract; `line` as in `ManifestInvalid`."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, declared: str) -> None:
         self.declared = declared

@@ -2,7 +2,7 @@
 
 import re
 
-from kt_manifest import words
+from kt_manifest import exit_codes, words
 
 MAX_CHARS = (
     64  # a folder in the state directory and a column in a table; systemd allows units 255, Docker no limit
@@ -13,7 +13,7 @@ PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]*", re.ASCII)
 class NameInvalid(Exception):
     """The name of an agent instance does not follow the rule."""
 
-    exit_code = 2
+    exit_code = exit_codes.USAGE
 
     def __init__(self, got: str) -> None:
         self.got = got

@@ -5,6 +5,11 @@ compares the two. The dialect is the common part of ECMA 262 (JSON Schema, "Regu
 for a whole text, hence `^` and `$`.
 """
 
+import re
+from collections.abc import Iterable
+
+from kt_manifest import home_names
+
 KIND = r"^[a-z0-9][a-z0-9_-]*$"
 """`names.PATTERN`."""
 
@@ -38,9 +43,30 @@ NATIVE_KEY = (
 )
 """A dotted key without an empty segment."""
 
+
+def _in_any_case(names: Iterable[str]) -> str:
+    """Return a pattern for each way of writing a name that a file system without case may take for it."""
+    spelled = []
+    for name in names:
+        chars = [
+            f"[{char}{char.upper()}{_FOLDED.get(char, '')}]" if char.isalpha() else re.escape(char)
+            for char in name
+        ]
+        text = "".join(chars)
+        for pair, ligature in _LIGATURES.items():
+            there = "".join(f"[{char}{char.upper()}]" for char in pair)
+            text = text.replace(there, f"({there}|{ligature})")
+        spelled.append(text)
+    return "|".join(spelled)
+
+
+# What `str.casefold` makes an ASCII letter, or two, of (Unicode 15, CaseFolding.txt), of the letters in our names.
+_FOLDED = {"k": r"\u212a", "s": r"\u017f"}
+_LIGATURES = {"ff": r"\ufb00", "fi": r"\ufb01"}
+
 HOME_PATH = (
-    r"^(?![A-Za-z]:)(?!([Cc][Oo][Nn][Ff][Ii][Gg]\.[Tt][Oo][Mm][Ll]|\.[Kk][Tt]\.[Nn][Ee][Ww])([/\\]|$))"
-    r"(?!(.*[/\\])?\.[Kk][Tt]\.[Nn][Ee][Ww]$)"
+    rf"^(?![A-Za-z]:)(?!({_in_any_case(home_names.TABLE)})([/\\]|$))"
+    rf"(?!.*[/\\]({_in_any_case(sorted(home_names.EVERYWHERE))})([/\\]|$))"
     r"(?!\.{1,2}([/\\]|$))[^/\\\u0000-\u001f\u007f-\u009f]+([/\\](?!\.{1,2}([/\\]|$))[^/\\\u0000-\u001f\u007f-\u009f]+)*$"
 )
 """`native_path.fault`: relative, both slashes, no drive, no empty, `.` or `..` segment, none of our own files."""

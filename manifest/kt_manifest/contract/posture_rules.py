@@ -15,7 +15,6 @@ from kt_manifest.line_pattern import GroupPattern, PatternRefused
 _SUBSTITUTION, _ISOLATION, _UPDATES, _VERSION = (
     f"[kt.{name}]" for name in ("substitution", "isolation", "updates", "version")
 )
-_OURS = frozenset({"effective-config.json"})
 _RELEASE = re.compile(r"[!-~]{1,64}")
 _LONGEST_WORDS = 300
 _RESERVED_VARIABLES = frozenset({"PATH", "NO_PROXY", "no_proxy", "KT_RUN", "KT_INSTANCE"})
@@ -113,10 +112,7 @@ def _isolation(draft: Draft) -> Iterator[Finding]:
 
 def _folder(draft: Draft, name: str, folder: str) -> Iterator[Finding]:
     got = f"env.{name} = {words.shown(folder)}"
-    fault = native_path.fault(folder)
-    if fault is None and native_path.segments(folder)[0].casefold() in _OURS:
-        fault = "kt's own file in the Agent Home"
-    if fault:
+    if fault := native_path.fault(folder):
         wanted = "a folder inside the Agent Home, named by a relative path"
         yield Finding(_ISOLATION, "invalid_field", f"{got}: {fault}", wanted, "choose another folder")
         return

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from kt_manifest import nearest, words
+from kt_manifest import exit_codes, nearest, words
 from kt_manifest.contract import manifest
 from kt_manifest.contract.snapshot import Adapter
 
@@ -13,7 +13,7 @@ _ROOM = Path(__file__).resolve().parents[1]
 class AdapterUnknown(Exception):
     """No adapter of this kind comes with kt."""
 
-    exit_code = 2
+    exit_code = exit_codes.USAGE
 
     def __init__(self, got: str, known: tuple[str, ...]) -> None:
         self.got = got
@@ -25,7 +25,7 @@ class AdapterUnknown(Exception):
 class AdaptersMissing(Exception):
     """This installation of kt has lost the folder of its adapters."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, looked: tuple[Path, ...]) -> None:
         self.got = f"no adapters in {' or '.join(words.shown_path(place) for place in looked)}"

@@ -7,6 +7,7 @@ import json
 from functools import lru_cache
 from typing import Any
 
+from kt_manifest import exit_codes
 from kt_manifest.configuration.value_types import Value
 from kt_manifest.contract.capability import CAPABILITIES, SYSTEMS, Declaration, Level, Support
 from kt_manifest.contract.declared_posture import Posture
@@ -33,7 +34,7 @@ VERSION = 1
 class SnapshotUnreadable(Exception):
     """What was frozen at registration can no longer be read."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, got: str) -> None:
         self.got = got

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kt_manifest import replacing, toml_text, words
+from kt_manifest import exit_codes, home_names, replacing, toml_text, words
 from kt_manifest.launch import native_path
 
 HEADER = "# Rendered by kt"
@@ -21,7 +21,7 @@ HEADER = "# Rendered by kt"
 class RenderRefused(Exception):
     """A rendered file cannot be put where the adapter wants it."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, path: str, *, got: str) -> None:
         self.path = path
@@ -44,13 +44,15 @@ class RenderedFile:
     """One file of a launch: path relative to the Agent Home, text, permissions.
 
     Empty text means that no key has a value for it: what was rendered there before is removed, and nothing else. A
-    file that is not `marked` has no line that says whose it is, since its format has no comments.
+    file that is not `marked` has no line that says whose it is, since its format has no comments. `ours` is one of kt's
+    own (`home_names`).
     """
 
     path: str
     content: str = field(repr=False)
     mode: int = 0o600
     marked: bool = True
+    ours: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +139,9 @@ def make_folders(home: Path, folders: Sequence[str]) -> None:
 def write(root: int, file: RenderedFile) -> None:
     """Write one file below the open Agent Home, or remove one of ours. Raises RenderRefused."""
     if file.content:
-        put(root, file.path, file.content.encode(), mode=file.mode)
+        put(root, file.path, file.content.encode(), mode=file.mode, ours=file.ours)
         return
-    with _place(root, file.path, make=False) as (folder, name, there):
+    with _place(root, file.path, make=False, ours=file.ours) as (folder, name, there):
         if folder is not None and there and _is_ours(folder, name):
             os.unlink(name, dir_fd=folder)
 
@@ -181,7 +183,7 @@ def _place(
     root: int, path: str, *, make: bool, ours: bool = False
 ) -> Iterator[tuple[int | None, str, str | None]]:
     """Give the folder of a file, open, its name there, and what is at it; no folder where one is missing."""
-    if (fault := native_path.fault(path)) and not (ours and path in native_path.RESERVED):
+    if (fault := native_path.fault(path)) and not (ours and path in home_names.TABLE):
         raise RenderRefused(path, got=fault)
     *folders, name = native_path.segments(path)
     try:

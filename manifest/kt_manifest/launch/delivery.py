@@ -7,7 +7,7 @@ itself is final too. A setting that leads to either through a reference counts a
 from collections.abc import Mapping
 from typing import Any
 
-from kt_manifest import words
+from kt_manifest import exit_codes, words
 from kt_manifest.configuration import secrets
 from kt_manifest.configuration.value_types import Value
 from kt_manifest.contract.snapshot import Rule
@@ -24,7 +24,7 @@ LIMIT_CHAIN = 32
 class ReferenceRefused(Exception):
     """A `${key}` in a setting leads nowhere, or back to itself; `chain` is how one got there."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, chain: tuple[str, ...], *, got: str, wanted: str) -> None:
         self.chain = chain
@@ -38,7 +38,7 @@ class ReferenceRefused(Exception):
 class ValueUnfit(Exception):
     """A setting is not of the type with which the adapter hands it to the agent; a secret's value is not told."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, key: str, *, got: str, wanted: str) -> None:
         self.key = key
@@ -51,7 +51,7 @@ class ValueUnfit(Exception):
 class ValueMissing(Exception):
     """A template needs a setting that has no value."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, rule_key: str, missing: str) -> None:
         self.key = missing

@@ -4,13 +4,13 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from kt_manifest import words
+from kt_manifest import exit_codes, words
 
 
 class ExecutableMissing(Exception):
     """The program to start is not there."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, name: str, *, looked_in: str) -> None:
         self.name = name
@@ -23,7 +23,7 @@ class ExecutableMissing(Exception):
 class NotExecutable(Exception):
     """There is something of that name, but it cannot be executed."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, path: str, *, got: str) -> None:
         self.path = path

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kt_manifest import exit_codes
+from kt_manifest.home_names import MERGED
 from kt_manifest.launch import agent_home
 from kt_manifest.launch.agent_home import RenderRefused
 from kt_manifest.launch.native import document
 from kt_manifest.launch.native.tree import Path
-from kt_manifest.launch.native_path import MERGED
 
 VERSION = 1
 
@@ -48,7 +49,7 @@ class Journal:
 class JournalUnreadable(Exception):
     """The journal of an Agent Home is damaged: nobody can say any more what was in its files before."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, got: str) -> None:
         self.got = got

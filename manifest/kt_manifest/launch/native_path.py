@@ -2,9 +2,7 @@
 
 import re
 
-MERGED = ".kt.merged.json"
-RESERVED = frozenset({"config.toml", ".kt.new", MERGED})
-"""Names that are ours: the operator's own layer, the file an atomic replace begins with, what was put into files."""
+from kt_manifest import home_names
 
 _DRIVE = re.compile(r"[A-Za-z]:")
 _MAX_SEGMENT_BYTES = 255  # NAME_MAX on Linux and macOS (limits.h)
@@ -36,8 +34,6 @@ def _fault_in_names(parts: tuple[str, ...]) -> str | None:
         return "a path with a control character"
     if any(len(part.encode()) > _MAX_SEGMENT_BYTES for part in parts):
         return f"a path with a name of more than {_MAX_SEGMENT_BYTES} bytes"
-    # Compared without case, since macOS file systems do not tell config.toml from Config.TOML.
-    for part, reserved in ((parts[0], RESERVED), (parts[-1], {".kt.new"})):
-        if part.casefold() in reserved:
-            return f"{part}, which is kt's own file in the Agent Home"
+    if (ours := home_names.ours_among(parts)) is not None:
+        return f"{ours}, which is kt's own {home_names.kind_of(ours)} in the Agent Home"
     return None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kt_manifest import words
+from kt_manifest import exit_codes, words
 from kt_manifest.launch import agent_home, merge_journal
 from kt_manifest.launch.agent_home import Found, RenderedFile, RenderRefused
 from kt_manifest.launch.merge_journal import Journal, JournalUnreadable, Merged
@@ -22,7 +22,7 @@ NEW_MODE = 0o600
 class MergeRefused(Exception):
     """Values cannot be put into a file of the Agent Home, or not be taken out of it; the file is as it was."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, path: str, *, got: str, wanted: str, do: str) -> None:
         self.path = path
@@ -203,6 +203,6 @@ def _refused(path: str, format_: str, error: Unreadable | Uneditable | Occupied)
                 "move it out of the way, or unset the setting",
             )
         case _:
-            got, wanted = str(error), f"{format_} in a plainer spelling"
-            do = "write that place otherwise, or set the value in the file yourself and unset the setting"
+            got, wanted = str(error), f"{format_} that kt can edit without changing anything else"
+            do = "spell that place more simply, or set the value in the file yourself and unset the setting"
     return MergeRefused(path, got=got, wanted=wanted, do=do)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any
 
-from kt_manifest import words
+from kt_manifest import exit_codes, words
 from kt_manifest.contract.declared_posture import ConfigSwitch, Posture
 from kt_manifest.contract.snapshot import Adapter
 from kt_manifest.launch.agent_home import RenderedFile
@@ -23,7 +23,7 @@ ERROR, WARNING = "error", "warning"
 class SwitchUndeliverable(Exception):
     """Self-update cannot be switched off: the variable that holds the agent's configuration holds no JSON object."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, switch: ConfigSwitch, *, got: str, setter: str) -> None:
         self.got = f"{got} in {words.shown(switch.place)[1:-1]}, set by {setter}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from kt_manifest import exit_codes
 from kt_manifest.contract.snapshot import Ready
 from kt_manifest.launch import executable
 from kt_manifest.line_pattern import LinePattern
@@ -25,7 +26,7 @@ _LONGEST_STATUS_BYTES = 1024
 class ProbeUnresolved(Exception):
     """What `[kt.ready]` refers to is not in the agent's environment; nothing was started."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, what: str, *, got: str, wanted: str) -> None:
         self.got = got

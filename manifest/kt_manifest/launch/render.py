@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kt_manifest import exit_codes
 from kt_manifest.configuration import options, secret_syntax
 from kt_manifest.configuration.value_types import Value
 from kt_manifest.contract.snapshot import Adapter, FileTarget, FlagTarget
@@ -46,7 +47,7 @@ LOOPBACK = environment.LOOPBACK
 class NothingToLaunch(Exception):
     """The kind has no program: it can be registered, and never started."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, kind: str) -> None:
         self.kind = kind

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kt_manifest import words
+from kt_manifest import exit_codes, words
 from kt_manifest.launch import placeholders
 
 NAMED = 8
@@ -34,7 +34,7 @@ class Unset:
 class PlaceholderUnset(Exception):
     """The agent would replace a placeholder by nothing, silently, so it is not started."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, found: Sequence[Unset]) -> None:
         self.found = tuple(found)

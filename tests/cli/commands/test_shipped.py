@@ -1,4 +1,5 @@
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +45,24 @@ def test_every_sort_of_target_and_operation_is_shown(kt: Any) -> None:
 
     for words in (
         "flag --base-url",
-        "file config/agent.toml, key memory.dir",
+        "key memory.dir in file config/agent.toml",
         "agent --shutdown",
         "LOG_LEVEL",
         "http",
     ):
         assert words in shown
+
+
+def test_everything_that_kt_declares_is_shown(kt: Any) -> None:
+    everything = ROOT / "tests" / "manifests" / "good" / "kt_everything.toml"
+    shown = kt("adapter", "show", str(everything)).out
+    codex = kt("adapter", "show", "codex").out
+
+    declared = tomllib.loads(everything.read_text("utf-8"))["kt"]
+    titles = {"isolation", "updates", "version", "ready", "send", "substitution", "test"} & declared.keys()
+    assert titles and all(title.capitalize() in shown for title in titles)
+    assert "the whole of file codex/config.toml" in codex and "key \n" not in codex
+    assert "merged into what is there" in shown
 
 
 def test_an_unknown_kind_and_a_path_that_is_not_there_are_told_apart(kt: Any, tmp_path: Path) -> None:

@@ -24,6 +24,9 @@ def test_dotted_quoted_and_nested_keys_mean_the_same() -> None:
         ('"a.b" = 1\n[a]\nb = 2\n', 3, 'a second "a.b"'),
         ("ok = 1\nmodel = [[1]]\n", 2, '"model" with a value that is no setting'),
         ('"x\\u001by" = [[1]]\n', 1, "\\x1by"),
+        ("model = [[1]]\n# model = 1\n[other]\nmodel = 'x'\n", 1, '"model" with'),
+        ('[a]\nlist = [[1]]\n[b]\ntext = """\nlist = 1\n"""\n', 2, '"a.list" with'),
+        ("[a]\nx = { y = 1, z = [\n[1]] }\n[b]\nz = 1\n", 2, '"a.x.z" with'),
     ],
 )
 def test_what_is_no_layer_is_named_with_its_line(text: str, line: int, says: str) -> None:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from kt_manifest.home_names import MERGED
 from kt_manifest.launch import merge_journal
 from kt_manifest.launch.merge_journal import Journal, JournalUnreadable, Merged
-from kt_manifest.launch.native_path import MERGED
 
 ENTRY = Merged("json", "{}", 0o640, ("a", "b"), {("x", "y.z"): ("d",), ("é",): ("d", "e")})
 JOURNAL = Journal({"c/a.json": ENTRY, "n": Merged("env", None, 0o600, (), {})}, {"w.json": ("s",)})

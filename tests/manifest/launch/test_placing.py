@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from tests.manifest.launch.native import documents
 
 from kt_manifest import replacing
+from kt_manifest.home_names import MERGED
 from kt_manifest.launch import placing
 from kt_manifest.launch.agent_home import RenderedFile, RenderRefused
 from kt_manifest.launch.merge_journal import JournalUnreadable
 from kt_manifest.launch.native.document import FORMATS, Occupied, Uneditable
 from kt_manifest.launch.native_file import MergedFile
-from kt_manifest.launch.native_path import MERGED
 from kt_manifest.launch.placing import MergeRefused, put_back, write_files
 
 
@@ -217,7 +217,7 @@ def test_a_file_that_cannot_take_it_is_not_touched_and_neither_is_any_other(
 def test_a_spelling_that_is_not_edited_says_so(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("a: &x {k: 1}\nb: *x\n")
 
-    with pytest.raises(MergeRefused, match="wanted yaml in a plainer spelling; write that place otherwise"):
+    with pytest.raises(MergeRefused, match="can edit without changing anything else; spell that"):
         _merge(tmp_path, (("b", "k"), 2), path="a.yaml", format_="yaml")
 
 

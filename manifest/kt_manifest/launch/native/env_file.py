@@ -12,6 +12,8 @@ from typing import Any
 from kt_manifest.launch.native.tree import Path
 from kt_manifest.launch.native.unreadable import Uneditable, Unreadable
 
+LIMIT_LINES = 50_000
+"""How many lines a file may have: each is looked at, several times in a start."""
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*", re.ASCII)
 _ENTRY = re.compile(rf"[ \t]*(?:export[ \t]+)?({NAME.pattern})[ \t]*=[ \t]*", re.ASCII)
 _NOTHING = re.compile(r"[ \t]*(?:#.*)?$")
@@ -79,6 +81,8 @@ def _append(text: str, line: str) -> str:
 
 
 def _entries(text: str) -> list[_Entry]:
+    if text.count("\n") > LIMIT_LINES:
+        raise Unreadable(f"more than {LIMIT_LINES} lines", line=1)
     found: list[_Entry] = []
     at = 0
     while at < len(text):
@@ -94,14 +98,13 @@ def _entries(text: str) -> list[_Entry]:
 
 
 def _entry(text: str, at: int) -> _Entry:
-    line = text.count("\n", 0, at) + 1
     opening = _ENTRY.match(text, at)
     if opening is None:
-        raise Unreadable("something else than NAME=value", line=line)
+        raise _unreadable("something else than NAME=value", text, at)
     value = opening.end()
     quote = text[value : value + 1]
     if quote in ("'", '"') and quote:
-        plain, value_end = _in_quotes(text, value, quote, line)
+        plain, value_end = _in_quotes(text, value, quote)
     else:
         end = _line_end(text, value)
         bare = text[value:end]
@@ -110,7 +113,7 @@ def _entry(text: str, at: int) -> _Entry:
         value_end = value + len(plain)
     end = _line_end(text, value_end)
     if not _NOTHING.match(text[value_end:end]):
-        raise Unreadable("text behind a closing quote", line=line)
+        raise _unreadable("text behind a closing quote", text, at)
     newline = re.compile(r"\r?\n?").match(text, end)
     assert newline is not None
     return _Entry(opening[1], at, value, value_end, newline.end(), plain)
@@ -122,11 +125,16 @@ def _line_end(text: str, at: int) -> int:
     return end - 1 if end > at and text[end - 1] == "\r" else end
 
 
-def _in_quotes(text: str, at: int, quote: str, line: int) -> tuple[str, int]:
+def _unreadable(reason: str, text: str, at: int) -> Unreadable:
+    # Counted for a refusal alone: for each entry, it would take time in n squared.
+    return Unreadable(reason, line=text.count("\n", 0, at) + 1)
+
+
+def _in_quotes(text: str, at: int, quote: str) -> tuple[str, int]:
     pattern = r"'([^']*)'" if quote == "'" else r'"((?:[^"\\]|\\.)*+)"'
     found = re.compile(pattern, re.DOTALL).match(text, at)
     if found is None:
-        raise Unreadable("a quote that is never closed", line=line)
+        raise _unreadable("a quote that is never closed", text, at)
     if quote == "'":
         return found[1], found.end()
     plain = re.sub(r"\\(.)", lambda escape: _UNESCAPED.get(escape[1], escape[1]), found[1], flags=re.DOTALL)

@@ -1,7 +1,6 @@
 """TOML files: `tomlkit` keeps every comment, space and spelling of what is not changed."""
 
 import re
-import tomllib
 from collections.abc import Callable
 from typing import Any
 
@@ -16,12 +15,9 @@ _ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"'
 def read(text: str) -> dict[str, Any]:
     """Return the document. Raises Unreadable."""
     try:
-        return tomllib.loads(text)
-    except RecursionError as error:
-        raise Unreadable("nested too deeply", line=1) from error
-    except ValueError as error:  # TOMLDecodeError is one; so is an integer beyond Python's limit
-        reason, line = toml_text.place(str(error), text)
-        raise Unreadable(reason, line=line) from error
+        return toml_text.parse(text, limit_bytes=toml_text.LIMIT_FILE_BYTES)
+    except toml_text.NotToml as error:
+        raise Unreadable(error.reason, line=error.line) from error
 
 
 def write(tree: dict[str, Any]) -> str:

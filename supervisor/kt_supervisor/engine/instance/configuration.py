@@ -64,7 +64,7 @@ def get(
 
 
 def diff(parts: Parts, instance: Instance) -> dict[str, Any]:
-    """Return what the next start would do otherwise than the one that the instance was last started with.
+    """Return how the next start of the instance differs from its last.
 
     Raises:
         MalformedLayer, LayerUnavailable: a start would be refused for that.
@@ -139,7 +139,7 @@ def _explain_missing(key: str, found: Sequence[Entry], name: str | None) -> list
     if below:
         more = ", ..." if len(below) > CHILDREN_NAMED else ""
         raise KeyNotSet(
-            f"{key} is a table: wanted one of its keys: {', '.join(below[:CHILDREN_NAMED])}{more}"
+            f"got {key}, which is a table, wanted one of its keys: {', '.join(below[:CHILDREN_NAMED])}{more}"
         )
     if key not in options.BY_KEY and not key.startswith(options.PASS_THROUGH):
         raise settings.UnknownKey(key)

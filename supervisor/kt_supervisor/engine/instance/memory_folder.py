@@ -7,13 +7,13 @@ import os
 import stat
 from pathlib import Path
 
-from kt_manifest import words
+from kt_manifest import home_names, words
 from kt_manifest.configuration import options
 from kt_manifest.contract.snapshot import Adapter
 from kt_supervisor.engine.problems import Refused
 
 FILESYSTEM = "filesystem"
-FOLDER = "memory"
+FOLDER = home_names.MEMORY
 
 
 def folder(home: Path, kind: str | None) -> Path | None:

@@ -28,6 +28,7 @@ async def rekey(
             return None
         provider = await asyncio.to_thread(launching.provider, parts.files, entries, environment={})
     except Exception as error:
+        # Whatever is wrong with one agent's settings, the others still get the new key; this one's caller is told.
         return [f"{row.name} keeps the key that it has: {error}"]
     if provider is None or provider.key is None:
         return [f"{row.name} keeps the key that it has: there is no other one in secrets.toml or the keyring"]

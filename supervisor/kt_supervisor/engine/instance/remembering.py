@@ -35,6 +35,7 @@ async def of_nobody(parts: Parts, row: InstanceRow) -> None:
             launching.provider, parts.files, entries, environment={}, keyring=False
         )
     except Exception as error:
+        # Whatever somebody broke by hand, an engine that comes up must remember the other agents.
         logger.warning("%s has no listener: %s", row.name, error)
         return
     if provider is not None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import InstanceRow, RunRow
+from kt_manifest import home_names
 from kt_manifest.configuration import layers, options, secrets, settings
 from kt_manifest.configuration.layers import Entry
 from kt_manifest.configuration.value_types import Value
@@ -24,7 +25,6 @@ from kt_supervisor.engine.instance import memory_folder
 from kt_supervisor.engine.problems import Refused
 from kt_supervisor.engine.run import cgroups, limits, run_environment, run_settings
 
-EFFECTIVE = "effective-config.json"
 NEXT_TOKEN, NEXT_RUN = "token-of-the-next-run", "id-of-the-next-run"
 """Stand for what a Run that has not begun does not have yet: neither empty nor a placeholder for any agent."""
 
@@ -269,7 +269,7 @@ def _write(plan: Plan, launch: render.Launch) -> None:
     if plan.memory_dir is not None:
         memory_folder.ensure(plan.home)
     render.make_folders(plan.home, launch.folders)
-    shown = render.RenderedFile(EFFECTIVE, _effective(plan.entries))
+    shown = render.RenderedFile(home_names.EFFECTIVE, _effective(plan.entries), ours=True)
     render.write_files(plan.home, (*launch.files, shown), launch.merges)
 
 

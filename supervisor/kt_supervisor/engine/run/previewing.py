@@ -10,7 +10,7 @@ from pathlib import Path
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import InstanceRow, RunRow
 from kt_manifest.configuration.layers import Entry
-from kt_manifest.launch import agent_home, readiness, render
+from kt_manifest.launch import agent_home, masking, readiness, render
 from kt_manifest.launch.render import Launch
 from kt_manifest.launch.substitution import PlaceholderUnset
 from kt_supervisor.engine.run import kernel_view, launching
@@ -37,13 +37,17 @@ class Compared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """The next start: `launch` is None where not even that can be said; `refusals` are why it would not begin."""
+    """The next start: `launch` is None where not even that can be said; `refusals` are why it would not begin.
+
+    `shown` is `launch` with its secrets masked, part for part; None where that cannot be rendered.
+    """
 
     plan: Plan | None
     launch: Launch | None
     executable: str | None
     refusals: tuple[str, ...]
     hidden: tuple[str, ...] = field(default=(), repr=False)
+    shown: Launch | None = None
     running: Compared | None = None
 
 
@@ -79,12 +83,14 @@ def preview(
     except (render.ExecutableMissing, render.NotExecutable, readiness.ProbeUnresolved) as error:
         refusals.append(str(error))
     token = launching.NEXT_TOKEN if run is None else run.token
+    hidden = (*sorted(launch.secret_texts | frozenset(plan.secrets.values())), token)
     return Preview(
         plan=plan,
         launch=launch,
+        shown=masking.launch(launch, plan.adapter, plan.values, facts, hidden),
         executable=executable,
         refusals=tuple(refusals),
-        hidden=(*sorted(launch.secret_texts), token),
+        hidden=hidden,
         running=None if run is None else _compared(run, launch, executable, plan.home),
     )
 

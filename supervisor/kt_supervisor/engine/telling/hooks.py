@@ -168,6 +168,7 @@ class Hooks:
         try:
             commands = [(key, self._parts.settings.live(name, key)) for key in settings_of(row)]
         except Exception as error:
+            # Settings broken by hand are an alarm of their own; telling of events to everybody else goes on.
             logger.warning("hooks of %s are not known: %s", name, error)
             return None
         found = tuple((key, command) for key, command in commands if isinstance(command, str))

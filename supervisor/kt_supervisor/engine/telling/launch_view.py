@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kt_manifest.configuration import options, secrets
@@ -38,7 +39,8 @@ def document(name: str, state: str, preview: Preview, *, reveal: bool) -> dict[s
         return facts
     mask = _plain if reveal else _mask(preview.hidden)
     secret_keys = frozenset() if reveal else preview.plan.secret_keys | {options.UPSTREAM_API_KEY}
-    facts["launch"] = _launch(launch, preview, mask, secret_keys, reveal=reveal)
+    shown = launch if reveal else preview.shown or _withheld(launch)
+    facts["launch"] = _launch(shown, preview, mask, secret_keys, reveal=reveal)
     return facts
 
 
@@ -76,6 +78,19 @@ def _launch(
     }
 
 
+def _withheld(launch: Launch) -> Launch:
+    """Return a launch whose files and values are not told, where they cannot be rendered with masked secrets."""
+    return replace(
+        launch,
+        arguments=tuple(replace(one, text=secrets.MASK) if one.key else one for one in launch.arguments),
+        variables=tuple(replace(one, value=secrets.MASK) if one.key else one for one in launch.variables),
+        files=tuple(replace(file, content=file.content and secrets.MASK) for file in launch.files),
+        merges=tuple(
+            replace(file, edits=tuple((at, secrets.MASK) for at, _ in file.edits)) for file in launch.merges
+        ),
+    )
+
+
 def _argument(entry: ArgEntry, mask: Mask) -> dict[str, Any]:
     return {"text": mask(entry.text), "source": str(entry.source), "key": entry.key or None}
 
@@ -97,7 +112,7 @@ def _plain(text: str) -> str:
 def _mask(hidden: Sequence[str]) -> Mask:
     """Return what replaces every form of every secret, the longest first, since one may be part of another."""
     forms = sorted({form for secret in hidden for form in substitution.forms(secret)}, key=len, reverse=True)
-    pattern = re.compile("|".join(map(re.escape, forms)))
+    pattern = re.compile("|".join(map(re.escape, (secrets.MASK, *forms))))  # what is masked already stays so
     return lambda text: pattern.sub(secrets.MASK, text) if forms else text
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.house import House
 
 from kt_manifest.contract.snapshot import EnvTarget, FileTarget, Rule, Shape
-from kt_manifest.launch.native_path import MERGED
+from kt_manifest.home_names import MERGED
 
 JSON = Shape(format="json", merge=True)
 TELLS = "import os, time\nprint(open('own.json').read(), os.environ['CONTENT'], flush=True)\ntime.sleep(600)"

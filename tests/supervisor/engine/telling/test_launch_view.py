@@ -117,6 +117,16 @@ def test_a_start_that_cannot_even_be_rendered_has_its_reason_and_no_launch() -> 
     )
 
 
+def test_where_masked_values_cannot_be_rendered_none_is_shown(preview: Preview) -> None:
+    document = launch_view.document("bot", "stopped", replace(preview, shown=None), reveal=False)
+
+    launch = document["launch"]
+    assert {"secret:****"} == {file["content"] for file in launch["files"]}
+    assert {"secret:****"} == {one["value"] for file in launch["merges"] for one in file["values"]}
+    assert "secret:****" == _env(document)["PLAIN"]["value"]
+    assert all(clear not in json.dumps(document) for clear in (KEY, OWN, TOKEN))
+
+
 def test_differences_are_told_by_name(preview: Preview) -> None:
     compared = Compared(
         run_id="r",

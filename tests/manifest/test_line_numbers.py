@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from tests.manifests.mutations import Mutations
 
-from kt_manifest import toml_text
-from kt_manifest.contract import line_numbers
+from kt_manifest import line_numbers, toml_text
 
 CORPUS = sorted((Path(__file__).resolve().parents[2] / "manifests").glob("*/*.toml"))
 
