@@ -7,7 +7,7 @@ from kt_manifest import home_names
 from kt_manifest.contract import judgement
 
 ROOMS = Path(__file__).resolve().parents[2]
-TABLES = {"manifest/kt_manifest/home_names.py", "ledger/kt_ledger/layout.py", "cli/kt_cli/secret_places.py"}
+TABLES = {"manifest/kt_manifest/home_names.py", "ledger/kt_ledger/layout.py"}
 """Where one of the names is written out: the table, and what speaks of the fleet's own config.toml."""
 
 
