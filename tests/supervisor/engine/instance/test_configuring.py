@@ -240,7 +240,7 @@ def test_a_key_in_the_clear_is_taken_told_and_never_shown(house: Any) -> None:
     reference = house.set("bot", "agent.MY_API_KEY", "secret:MY_API_KEY")
     file = "/v1/agents/bot/config/file"
     was = house.ask("GET", file)["text"]
-    edited = house.ask("PUT", file, {"text": f'{was}\nagent.HIS_API_KEY = "sk-canary-four"\n', "was": was})
+    edited = house.ask("PUT", file, {"text": f'{was}\nHIS_API_KEY = "sk-canary-four"\n', "was": was})
 
     assert ["****", "****", "secret:****"] == [answer["value"] for answer in (one, two, reference)]
     assert ["at the next start"] * 2 == [answer["effect"] for answer in (one, reference)]
@@ -256,6 +256,16 @@ def test_a_key_in_the_clear_is_taken_told_and_never_shown(house: Any) -> None:
     events = list(house.link.lines("/v1/events?limit=1000", timeout_s=10))
     for shown in (one, two, again, reference, edited, _get(house), events):
         assert "canary" not in str(shown)
+
+
+def test_a_key_that_is_inherited_by_its_name_is_not_in_what_the_agent_prints(house: Any) -> None:
+    house.register("bot", "import os, time; print('has', os.environ['MY_API_KEY']); time.sleep(600)")
+    house.set("bot", "env.inherit", "@default MY_API_KEY")
+
+    house.start("bot", MY_API_KEY="sk-canary-inherited")
+
+    house.until(lambda: _agents_words(house), "it has spoken")
+    assert ["has " + "*" * len("sk-canary-inherited")] == _agents_words(house)
 
 
 def test_a_list_that_lets_nothing_in_says_what_that_means(house: Any) -> None:

@@ -90,7 +90,7 @@ def test_the_placeholder_of_a_key_is_not_taken_for_the_key(
 ) -> None:
     put(state, metering__upstream_api_key="secret:GONE")
 
-    assert frozenset() == recall(state, row, agent)
+    assert {"inherited-by-name"} == recall(state, row, agent)
 
 
 def test_settings_that_make_no_sense_refer_to_nothing(

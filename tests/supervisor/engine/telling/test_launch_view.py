@@ -149,6 +149,6 @@ def test_differences_are_told_by_name(preview: Preview) -> None:
 def test_a_secret_that_is_part_of_the_mask_is_masked_once(preview: Preview) -> None:
     document = launch_view.document("bot", "stopped", replace(preview, hidden=("e", "secret")), reveal=False)
 
-    assert "shown" == _env(document)["PLAIN"]["value"]
+    assert "shown" == _env(document)["OPEN"]["value"]
     assert "/bin:/us" in _env(document)["PATH"]["value"]
     assert "secret:secret" not in json.dumps(document)
