@@ -61,6 +61,8 @@ def set_value(name: str | None, key: str, value: Sequence[str], *, as_json: bool
         output.document(answer)
         return
     output.result(f"{terminal.visible(key)} = {settings_view.shown(answer.get('value', wanted))}")
+    if effect := answer.get("effect"):
+        output.result(f"It takes effect {effect}.")
 
 
 def get(name: str | None, key: str | None, *, reveal: bool, source: bool, as_json: bool) -> None:
@@ -94,6 +96,8 @@ def unset(name: str | None, key: str, *, as_json: bool) -> None:
         output.document(answer)
         return
     output.result(f"{terminal.visible(key)} is no longer set.")
+    if effect := answer.get("effect"):
+        output.result(f"That takes effect {effect}.")
 
 
 def edit(name: str | None) -> int:

@@ -42,9 +42,17 @@ def look(
             "keyring": name in asked.found,
         }
         there = [place for place, is_there in places.items() if is_there]
+        values = {variables.get(name) or None, kept.get(name), asked.found.get(name) or None} - {None}
         agents = using.get(name, [])
         found.append(
-            {"name": name, "found_in": there, "agents": agents, "missing": bool(agents) and not there}
+            {
+                "name": name,
+                "found_in": there,
+                "wins": there[0] if there else None,
+                "differ": len(values) > 1,
+                "agents": agents,
+                "missing": bool(agents) and not there,
+            }
         )
     return {"secrets": found, "keyring": asked.trouble or "ok", "notices": [*notices, *faults]}
 

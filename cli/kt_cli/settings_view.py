@@ -35,7 +35,9 @@ def with_sources(entries: list[dict[str, Any]]) -> Iterator[str]:
 
 def bare(value: Any) -> str:
     """Return one value for a script: as it is, a list as `config set` takes it."""
-    return " ".join(value) if isinstance(value, list) else str(value)
+    from kt_manifest.configuration import value_types
+
+    return value_types.as_typed(value) if isinstance(value, list) else str(value)
 
 
 def shown(value: Any) -> str:

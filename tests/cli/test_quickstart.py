@@ -44,5 +44,32 @@ def test_every_command_of_the_quickstart_works(kt: Any, provider: ProviderProces
     assert "in 200 / out 42" in looked and "[agent-out] thinking" in looked
     assert "[agent-out] The ledger counts" in metered and "in 640 / out 32" in metered
     assert "-hello-" in configured and "no longer set" in configured
+    assert "It takes effect at the next start." in configured
     assert "stopped" in ended and "Engine stopped" in ended
     assert ["demo/answer"] == [call.model for call in provider.calls()]
+
+
+def test_the_wait_for_an_agent_that_failed_ends(kt: Any, tmp_path: Path) -> None:
+    """Nobody answers at its provider's address, so that it never says a word on its standard output."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "kt").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kt_cli.main "$@"\n')
+    (tools / "kt").chmod(0o755)
+    variables = {
+        "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+        "UPSTREAM": "http://127.0.0.1:9/v1",
+        "MODEL": "demo/answer",
+    }
+
+    done = subprocess.run(
+        ["sh", "-c", "".join(blocks()[2:4]) + "kt agent logs bot"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=kt.environment(**variables),
+        timeout=60,
+    )
+
+    assert "[agent-err]" in done.stdout, done.stdout + done.stderr
+    assert "agent-out" not in done.stdout
+    assert "env.inherit names OPENAI_API_KEY, which is not set here" in done.stderr

@@ -66,12 +66,17 @@ def set_secret(name: str, rest: tuple[str, ...], *, in_keyring: bool, as_json: b
     told = _changed(name)
     if in_keyring and secrets_file.entries(files.secrets).get(name) is not None:
         told["notices"].append(f"{name} stands in {files.secrets.name} as well, which comes first")
+    told["notices"] += _of_this_shell(name, value)
+    later = _at_next_start(name, told["rekeyed"])
     facts: dict[str, Any] = {"name": name, "place": place, "replaced": replaced, "rekeyed": told["rekeyed"]}
+    facts["at_next_start"] = later
     _tell({**facts, "notices": told["notices"]}, as_json=as_json)
     if not as_json:
         output.result(f"{'Replaced' if replaced else 'Kept'} {terminal.visible(name)} in {place}.")
         for agent in told["rekeyed"]:
             output.result(f"{agent}: its calls carry the new key from now on.")
+        for agent in later:
+            output.result(_later(agent, rekeyed=agent in told["rekeyed"]))
 
 
 @secret.command("list")
@@ -161,6 +166,38 @@ def _value(name: str) -> str:
     return value
 
 
+def _of_this_shell(name: str, value: str) -> list[str]:
+    """Say that each start from this shell takes another value than the one that was just kept."""
+    if environment.caller().get(name) in (None, "", value):
+        return []
+    shown = terminal.visible(name)
+    return [
+        f"the variable {shown} of this shell has another value, which wins at each start from here; to use the "
+        f"kept one: unset {shown}"
+    ]
+
+
+def _at_next_start(name: str, rekeyed: list[str]) -> list[str]:
+    """Return whose settings refer to a secret in a way that nobody could follow at once."""
+    from kt_cli import secret_places
+    from kt_manifest.configuration import options
+
+    users = secret_places.users(environment.state(), registered=_registered()).get(name, [])
+    return [
+        str(agent["name"])
+        for agent in users
+        if agent["name"] not in rekeyed or set(agent["keys"]) != {options.UPSTREAM_API_KEY}
+    ]
+
+
+def _later(agent: str, *, rekeyed: bool) -> str:
+    from kt_cli import secret_places
+
+    if agent == secret_places.FLEET:
+        return "all other agents (it is set for all of them): at their next start."
+    return f"{agent}: at its next start{' in its other settings' if rekeyed else ''}."
+
+
 def _changed(name: str) -> dict[str, Any]:
     """Tell an engine that runs; what it cannot do now is a notice, since the secret is kept."""
     from kt_client.blocking import Client
@@ -191,11 +228,21 @@ def _rows(secrets: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
     return [
         (
             terminal.visible(found["name"]),
-            ", ".join(found["found_in"]) or ("missing" if found["missing"] else figures.ABSENT),
+            _found(found),
             ", ".join(agent["name"] for agent in found["agents"]) or figures.ABSENT,
         )
         for found in secrets
     ]
+
+
+def _found(secret: dict[str, Any]) -> str:
+    """Return where a secret is, the place that wins first; where the values differ, that is said."""
+    places = list(secret["found_in"])
+    if not places:
+        return "missing" if secret["missing"] else figures.ABSENT
+    if secret["differ"]:
+        places[0] += " (wins: the values differ)"
+    return ", ".join(places)
 
 
 def _tell(answer: dict[str, Any], *, as_json: bool) -> None:

@@ -225,6 +225,8 @@ OPTIONS: tuple[Option, ...] = (
 )
 BY_MAPPING: frozenset[str] = frozenset({"model", "acp.command", "acp.args"})
 """Settings that mean nothing to the engine: only an adapter that maps them delivers them."""
+BY_ENGINE: frozenset[str] = frozenset({UPSTREAM_BASE_URL, UPSTREAM_API_KEY, LISTENER_AUTH, *LIMITS})
+"""Settings that take effect at a start through the gateway and the keeper, and not through what is started."""
 BY_KEY: dict[str, Option] = {option.key: option for option in OPTIONS}
 LIVE: frozenset[str] = frozenset(option.key for option in OPTIONS if option.effect is Effect.AT_ONCE)
 """Settings that are read whenever they are needed."""

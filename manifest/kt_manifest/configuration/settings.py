@@ -6,18 +6,19 @@ The settings themselves are declared in `options`, and are reached from here as 
 from collections.abc import Callable
 
 from kt_manifest import exit_codes, nearest, words
-from kt_manifest.configuration import options, secrets, settings_document
+from kt_manifest.configuration import clear_keys, options, secrets, settings_document, slips
 from kt_manifest.configuration.options import (
     BASE_URL,
     BY_KEY,
     ORIGIN,
     PASS_THROUGH,
-    SENSITIVE,
+    UPSTREAM_API_KEY,
     UPSTREAM_BASE_URL,
     Effect,
     Option,
 )
 from kt_manifest.configuration.value_types import ARGUMENTS, Unfit, Value
+from kt_manifest.launch import inheritance
 
 OPTIONS = options.OPTIONS
 LONGEST_BYTES = 128 * 1024 - 1
@@ -112,6 +113,7 @@ def check_stored(key: str, value: Value) -> Value:
         _refuse_unusable(key, item)
         if option is not None and option.type.parse_item is not None:
             _parse_item(option, option.type.parse_item, item)
+            _refuse_slips(key, item, whole=False)
     if option is None:
         check(key, "")  # a variable's value is text too
         raise InvalidValue(key, got="an array", wanted="text")
@@ -122,7 +124,12 @@ def shown(key: str, value: Value) -> Value:
     """Return what may be shown of a setting: references, keys and tokens are masked."""
     if key in (BASE_URL, ORIGIN):
         return secrets.mask_address(value)
-    return secrets.MASK if key in SENSITIVE else secrets.mask(value)
+    return clear_keys.shown(key, value) if clear_keys.is_named(key) else secrets.mask(value)
+
+
+def takes_effect(key: str) -> str:
+    """Return when a change of a setting takes effect, in the words of `Effect`."""
+    return str(BY_KEY[key].effect if key in BY_KEY else Effect.NEXT_START)
 
 
 def is_unvalidated(key: str) -> bool:
@@ -157,19 +164,24 @@ def _check_pass_through(key: str, text: str) -> Value:
         fault = "an empty segment between dots"
     if fault:
         raise InvalidValue(key, got=fault, wanted="agent.NAME, where NAME can name an environment variable")
+    if inheritance.is_ours(name):
+        got = f"{words.shown(name)}, which is the engine's own"
+        raise InvalidValue(key, got=got, wanted="agent.NAME, where NAME does not begin with KT_")
     _refuse_unusable(key, text)
+    _refuse_slips(key, text)
     return text
 
 
 def _check_text(option: Option, text: str) -> Value:
     _refuse_unusable(option.key, text)
+    if option.type.takes_reference or option.type is ARGUMENTS:
+        _refuse_slips(option.key, text)
     if secrets.refers(text):
         if option.type.takes_reference:
             return text
-        if option.type is ARGUMENTS and not secrets.is_reference(text):
-            # Taken apart before it is resolved: a secret with a space in it stays one argument.
-            return option.type.parse(text)
-        raise InvalidValue(option.key, got="a secret reference", wanted=option.type.wanted)
+        # Arguments are taken apart before they are resolved: a secret with a space in it stays one argument.
+        if option.type is not ARGUMENTS or secrets.is_reference(text):
+            raise InvalidValue(option.key, got="a secret reference", wanted=option.type.wanted)
     try:
         return option.type.parse(text)
     except Unfit as unfit:
@@ -183,13 +195,21 @@ def _parse_item(option: Option, parse: Callable[[str], Value], item: str) -> Non
         raise InvalidValue(option.key, got=str(unfit), wanted=option.type.wanted) from unfit
 
 
+def _refuse_slips(key: str, text: str, *, whole: bool = True) -> None:
+    # The provider's key goes to the gateway as it is: nothing looks for ${key} in it.
+    to_agent = key != UPSTREAM_API_KEY
+    wrong = slips.fault(text, whole=whole, settings=to_agent, shown=not clear_keys.is_named(key))
+    if wrong is not None:
+        raise InvalidValue(key, got=wrong, wanted=slips.WANTED)
+
+
 def _refuse_unusable(key: str, text: str) -> None:
     if fault := words.fault_in_value(text):
         raise InvalidValue(key, got=fault, wanted="text")
     if len(text) > LONGEST_BYTES or len(text.encode()) > LONGEST_BYTES:
         wanted = f"at most {LONGEST_BYTES} bytes, which is what one argument or variable can carry"
         raise InvalidValue(key, got=f"a value of {len(text.encode())} bytes", wanted=wanted)
-    if secrets.MASK in text:
+    if secrets.MASK in text or (text == clear_keys.MASK and clear_keys.is_named(key)):
         raise InvalidValue(
             key, got="the mask that is shown instead of a secret", wanted="secret:NAME or a value"
         )

@@ -48,7 +48,15 @@ Types:
 
 `{pass_through}NAME = value` becomes the environment variable `NAME` of the agent, as it is. kt does not know what it
 means, so it is marked as not validated. Where the adapter maps a setting to the same variable, or the engine delivers
-an address or a placeholder key in it, that wins, and the start says so.
+an address or a placeholder key in it, that wins, and the start says so. Where the adapter maps `{pass_through}NAME`
+itself, it goes where the rule says, and not into a variable `NAME` as well. `{pass_through}KT_...` is refused: those
+are the engine's own.
+
+A text that looks like a reference and can never be one (a `secret:` without a name, a reference whose brace is
+not closed, the name of no setting between the braces) is refused.
+
+In `acp.args` spaces separate. Where the text has a quote, it is split as a POSIX shell splits words:
+`--say 'two words'`; a quote that is not closed is refused. An array in the file is taken as it is.
 
 Before that, an agent has what it inherits from whoever types `kt agent start`. With `env.inherit` unset that is:
 
@@ -59,11 +67,12 @@ Before that, an agent has what it inherits from whoever types `kt agent start`. 
     kt agent config set bot env.inherit "@default DOCKER_HOST AWS_*"
 
 A variable whose name ends like a key's (`_API_KEY`, `_AUTH_TOKEN` and the like) is inherited only where it is named in
-full; `KT_...` never is. `NO_PROXY` and `no_proxy` always contain loopback in the end. What was inherited is kept in
-`environments/` in the state directory (0600, until the agent is removed), so that an agent that is restarted without
-anybody asking begins with the same variables. What a `secret:NAME` of its settings refers to is not kept: at such a
-restart it is found in `secrets.toml` or the keyring, or the agent is parked as `failed`, and says which name was
-missing.
+full, and then counts as a secret in what the agent prints; `KT_...` never is. A variable that is named in full and that
+the caller does not have is told at the start. An empty `env.inherit` lets nothing in, not even `PATH`. `NO_PROXY` and
+`no_proxy` always contain loopback in the end. What was inherited is kept in `environments/` in the state directory
+(0600, until the agent is removed), so that an agent that is restarted without anybody asking begins with the same
+variables. What a `secret:NAME` of its settings refers to is not kept: at such a restart it is found in `secrets.toml`
+or the keyring, or the agent is parked as `failed`, and says which name was missing.
 
 ## Secrets
 
@@ -74,6 +83,10 @@ them, stands for the first of:
 2. the entry `NAME = "..."` in `secrets.toml` in the state directory, which must have mode 0600 and be yours;
 3. the entry `NAME` of the service `ktmeter` in the keyring of the operating system, where the extra is installed
    (`pip install 'ktmeter[keyring]'`); a keyring that does not answer within 5 s is left, and rests for 30 s.
+
+So a variable that is still exported wins over what was kept since: `kt secret set` says so, `start` and `restart` do
+where `secrets.toml` has another value (the keyring is not asked then), and `kt secret list` says which place wins, and
+that they differ. `unset NAME` in that shell, and the kept value is used.
 
 `$${{secret:` stands for the characters `${{secret:`. What was put in is not looked at again. In the arguments of
 `acp.args` a secret with spaces stays one argument.
@@ -92,9 +105,13 @@ as `secret:****`, also inside of a text: `Bearer secret:****`. The clear text re
 the key to, and nothing else; a flag is visible to other users of the machine, and that is said.
 `metering.upstream_api_key` reaches the gateway alone: the agent gets a placeholder, and no variable that holds the key.
 
-A changed secret takes effect at the next start; `metering.upstream_api_key` at once, for agents that run: `kt secret
-set` has the gateway carry the new key from the next call on. What an agent prints is kept without the secrets of its
-Run ([security.md](security.md)).
+A key can also be written out, as `metering.upstream_api_key` or as a variable whose name ends like a key's. It then
+stands in `config.toml` in the clear, which is told, and is shown as `****`.
+
+A changed secret takes effect at the next start, and `kt secret set` names the agents that it concerns;
+`metering.upstream_api_key` at once, for agents that run: `kt secret set` has the gateway carry the new key from the
+next call on. Another value of the setting itself (`config set`) takes effect at the next start. What an agent prints is
+kept without the secrets of its Run ([security.md](security.md)).
 
 ## Layers
 

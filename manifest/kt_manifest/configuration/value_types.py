@@ -5,7 +5,7 @@ in an environment, on a command line or in front of exact decimal arithmetic.
 """
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from urllib.parse import SplitResult, urlsplit
@@ -15,6 +15,7 @@ from kt_manifest.launch import inheritance
 
 Value = str | list[str]
 
+_QUOTES = frozenset("'\"")
 _MAX_U64 = 2**64 - 1
 _MAX_I64 = 2**63
 _MAX_MICROS = (
@@ -83,7 +84,18 @@ def _word_of(name: str, *choices: str) -> ValueType:
 
 
 def _arguments(text: str) -> Value:
-    return text.split()
+    if not set(text) & _QUOTES:
+        return text.split()
+    try:
+        return shlex.split(text)
+    except ValueError:
+        raise Unfit("a text (not shown) with a quote that is not closed") from None
+
+
+def as_typed(items: Sequence[str]) -> str:
+    """Return one text that `ARGUMENTS` takes apart into these again."""
+    plain = all(item and not set(item) & _QUOTES and item.split() == [item] for item in items)
+    return " ".join(items) if plain else shlex.join(items)
 
 
 def _variables(text: str) -> Value:
@@ -221,7 +233,12 @@ BYTES = ValueType("size", "a number of bytes, or of K, M, G or T of 1024 each, s
 COMMAND = ValueType(
     "command", "a command line, split as a POSIX shell splits words, run without a shell", _command
 )
-ARGUMENTS = ValueType("list", "arguments, separated by spaces", _arguments, parse_item=_text)
+ARGUMENTS = ValueType(
+    "list",
+    "arguments, separated by spaces; where there is a quote, split as a POSIX shell splits words",
+    _arguments,
+    parse_item=_text,
+)
 VARIABLES = ValueType(
     "names",
     "names of variables, beginnings that end in *, or @default, separated by spaces",

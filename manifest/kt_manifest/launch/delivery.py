@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kt_manifest import exit_codes, words
-from kt_manifest.configuration import secrets
+from kt_manifest.configuration import clear_keys, secrets
 from kt_manifest.configuration.value_types import Value
 from kt_manifest.contract.snapshot import Rule
 from kt_manifest.launch import references, template, typed_value
@@ -74,7 +74,11 @@ class Delivery:
         self._run = run
         self._types = types
         self._known: dict[str, Value] = {}
-        self._secret: set[str] = set(CARRY_A_TOKEN | run.secret_keys)
+        self._secret: set[str] = {
+            *CARRY_A_TOKEN,
+            *run.secret_keys,
+            *(key for key, value in settings.items() if clear_keys.is_clear(key, value)),
+        }
 
     def value(self, key: str) -> Value | None:
         """Return what a key stands for, None where it has no value. Raises ReferenceRefused."""

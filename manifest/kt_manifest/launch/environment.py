@@ -37,7 +37,7 @@ def of(
                     key.removeprefix(options.PASS_THROUGH), delivery.text(key) or "", Source.SETTING, key
                 )
                 for key in values
-                if key.startswith(options.PASS_THROUGH)
+                if key.startswith(options.PASS_THROUGH) and not adapter.maps(key)
             ),
             *_mapped(adapter, delivery, Source.SETTING),
             *_mapped(adapter, delivery, Source.ENGINE),

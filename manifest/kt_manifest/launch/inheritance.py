@@ -51,7 +51,7 @@ class Rule:
 
     def lets_in(self, name: str) -> bool:
         """Tell whether a variable of this name is inherited."""
-        if name.startswith(_OURS):
+        if is_ours(name):
             return False
         return name in self.names or (name.startswith(self.beginnings) and not is_provider_key(name))
 
@@ -91,6 +91,18 @@ def is_provider_key(name: str) -> bool:
     return upper in _KEY_NAMES or upper.endswith(_KEY_ENDINGS)
 
 
+def is_ours(name: str) -> bool:
+    """Tell whether a variable is the engine's own, which nobody else sets."""
+    return name.startswith(_OURS)
+
+
+def named_in_full(patterns: Iterable[str] | None) -> frozenset[str]:
+    """Return the variables that somebody named one by one; what `@default` stands for is nobody's wish."""
+    return frozenset(
+        pattern for pattern in patterns or () if pattern != DEFAULTS and not pattern.endswith("*")
+    )
+
+
 def fault(pattern: str) -> str | None:
     """Say why a text is no pattern; None when it is one."""
     if pattern == DEFAULTS:
@@ -98,7 +110,7 @@ def fault(pattern: str) -> str | None:
     name = pattern.removesuffix("*")
     if "*" in name:
         return f"{words.shown(pattern)}, where * stands elsewhere than at the end"
-    if name.startswith(_OURS):
+    if is_ours(name):
         return f"{words.shown(pattern)}, which is the engine's own"
     if name and (wrong := words.fault_in_environment_name(name)):
         return f"{words.shown(pattern)}, {wrong}"

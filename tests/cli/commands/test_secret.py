@@ -41,6 +41,7 @@ def test_only_one_newline_is_taken_away_and_nothing_else(kt: Any) -> None:
         "place": "secrets.toml",
         "replaced": False,
         "rekeyed": [],
+        "at_next_start": [],
         "notices": [],
     } == json.loads(done.stdout)
     assert b"" == done.stderr
@@ -121,10 +122,34 @@ def test_the_list_names_places_and_the_removal_forgets(kt: Any) -> None:
     removed = piped(kt, "rm", "KEY")
     empty = piped(kt, "list")
 
-    assert "environment, secrets.toml" in listed.stdout.decode()
+    assert "environment (wins: the values differ), secrets.toml" in listed.stdout.decode()
     assert b"Removed KEY from secrets.toml.\n" == removed.stdout
     assert b"There are no secrets, and no agent refers to one.\n" == empty.stdout
     assert CANARY.encode() not in listed.stdout + removed.stdout
+
+
+def test_a_variable_of_this_shell_that_wins_over_what_is_kept_is_told(kt: Any) -> None:
+    other = piped(kt, "set", "KEY", KEY="old-canary")
+    same = piped(kt, "set", "KEY", KEY=CANARY)
+    listed = json.loads(piped(kt, "list", "--json", KEY=CANARY).stdout)["secrets"]
+
+    assert b"the variable KEY of this shell has another value, which wins" in other.stderr
+    assert b"unset KEY" in other.stderr
+    assert b"canary" not in other.stderr + other.stdout
+    assert b"" == same.stderr
+    assert [("environment", False)] == [(one["wins"], one["differ"]) for one in listed]
+
+
+def test_who_takes_the_value_at_its_next_start_is_told(kt: Any) -> None:
+    home = kt.state / "agents" / "mine"
+    home.mkdir(parents=True)
+    (home / "config.toml").write_text('agent.A = "secret:KEY"\n')
+    (kt.state / "config.toml").write_text('agent.B = "x ${secret:KEY}"\n')
+
+    done = piped(kt, "set", "KEY")
+
+    assert b"mine: at its next start.\n" in done.stdout
+    assert b"all other agents (it is set for all of them): at their next start.\n" in done.stdout
 
 
 def test_the_keyring_is_written_where_that_is_asked_for(kt: Any, tmp_path: Any) -> None:

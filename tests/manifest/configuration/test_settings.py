@@ -168,7 +168,7 @@ def test_what_may_be_shown() -> None:
     assert settings.shown("model", "x") == "x"
     assert settings.shown("model", "secret:X") == "secret:****"
     assert settings.shown("acp.args", ["x"]) == ["x"]
-    assert settings.shown("metering.upstream_api_key", "sk-clear") == "secret:****"
+    assert settings.shown("metering.upstream_api_key", "sk-clear") == "****"
 
 
 def test_only_pass_through_is_unvalidated() -> None:

@@ -146,3 +146,27 @@ def test_a_key_is_never_told() -> None:
 )
 def test_sizes_are_powers_of_1024(text: str, size_bytes: int) -> None:
     assert size_bytes == value_types.bytes_in(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "items"),
+    [
+        ("--a b\\c  d", ["--a", "b\\c", "d"]),
+        ("--a 'b c'", ["--a", "b c"]),
+        ("--a \"b 'c\" ''", ["--a", "b 'c", ""]),
+        ("--say it\\'s", ["--say", "it's"]),
+        ("", []),
+    ],
+)
+def test_arguments_are_split_as_a_shell_would_where_there_is_a_quote(text: str, items: list[str]) -> None:
+    assert items == value_types.ARGUMENTS.parse(text)
+    assert items == value_types.ARGUMENTS.parse(value_types.as_typed(items))
+
+
+@pytest.mark.parametrize("text", ["--a 'canary", '"', "it's"])
+def test_a_quote_that_is_not_closed_is_refused_and_nothing_is_shown(text: str) -> None:
+    with pytest.raises(value_types.Unfit) as refused:
+        value_types.ARGUMENTS.parse(text)
+
+    assert "quote that is not closed" in str(refused.value)
+    assert "canary" not in str(refused.value)

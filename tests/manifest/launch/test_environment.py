@@ -6,7 +6,7 @@ import pytest
 
 from kt_manifest.contract import kinds
 from kt_manifest.contract.declared_posture import ConfigSwitch, Isolation, Posture, Updates
-from kt_manifest.contract.snapshot import Adapter, EnvTarget, Rule, Shape, Template
+from kt_manifest.contract.snapshot import Adapter, EnvTarget, FileTarget, FlagTarget, Rule, Shape, Template
 from kt_manifest.launch import environment
 from kt_manifest.launch.delivery import Delivery, ValueUnfit
 from kt_manifest.launch.posture import SwitchUndeliverable
@@ -170,3 +170,22 @@ def test_pass_through_takes_references() -> None:
     )
 
     assert ("http://h/x", "${U}") == (env["U"], env["V"])
+
+
+def test_a_variable_that_a_rule_names_is_delivered_by_its_rule_alone() -> None:
+    adapter = _adapter(
+        Rule("agent.IN_A_FILE", FileTarget("agent.toml", "key")),
+        Rule("agent.BEHIND_A_FLAG", FlagTarget("--key")),
+        Rule("agent.RENAMED", EnvTarget("OTHER")),
+        Rule("agent.ITSELF", EnvTarget("ITSELF")),
+    )
+    names = ("IN_A_FILE", "BEHIND_A_FLAG", "RENAMED", "ITSELF", "FREE")
+
+    found, told = _of(adapter, {f"agent.{name}": name.lower() for name in names})
+
+    assert {
+        "OTHER": ("renamed", "setting"),
+        "ITSELF": ("itself", "setting"),
+        "FREE": ("free", "setting"),
+    } == {name: found[name] for name in found if name in (*names, "OTHER")}
+    assert [] == told

@@ -6,8 +6,6 @@ from typing import Any
 from aiohttp import web
 
 from kt_ledger.event_documents import CONFIGURATION
-from kt_manifest.configuration import options, secrets
-from kt_manifest.launch import inheritance
 from kt_supervisor.engine.control import requests
 from kt_supervisor.engine.control.engine_routes import Host
 from kt_supervisor.engine.instance import configuration, configuring
@@ -98,9 +96,6 @@ class ConfigurationRoutes:
     async def _tell(self, request: web.Request, change: str, document: dict[str, Any]) -> None:
         """Keep an event of a change: its value as `config get` shows it, where a secret is masked."""
         facts = {"change": change, "key": document["key"]}
-        variable = document["key"].removeprefix(options.PASS_THROUGH)
-        if variable != document["key"] and inheritance.is_provider_key(variable):
-            document = document | {"value": secrets.MASK}  # an event is kept for long
         facts |= {"value": document["value"]} if "value" in document else {}
         await self._keep(request, facts)
 

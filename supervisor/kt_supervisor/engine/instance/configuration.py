@@ -7,7 +7,7 @@ from typing import Any
 from kt_ledger.exit_codes import USAGE
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import LIVE_STATES
-from kt_manifest.configuration import layers, options, secrets, settings
+from kt_manifest.configuration import clear_keys, layers, options, secrets, settings
 from kt_manifest.configuration.layers import Entry
 from kt_manifest.configuration.value_types import Value
 from kt_supervisor.engine.gateway import metering
@@ -18,6 +18,8 @@ from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.run.run_settings import Started
 
 CHILDREN_NAMED = 8
+_REFUSED = "so that the next start is refused"
+_IN_FORCE = "in force already"
 HIDDEN_PART = "****"
 """What is shown in place of a listener's token."""
 
@@ -75,8 +77,9 @@ def diff(parts: Parts, instance: Instance) -> dict[str, Any]:
     current = {entry.key: entry for entry in entries}
     before = Started("") if started is None else started
     known = before.values.keys() | before.digests.keys() | current.keys()
+    refused = {fault.key for fault in layers.faults(entries)}
     changes = [
-        _change(key, before, current.get(key))
+        _change(key, before, current.get(key), is_refused=key in refused)
         for key in sorted(known)
         if not before.has(key, current[key].value if key in current else None)
     ]
@@ -207,11 +210,11 @@ def _injected(one: Injected, *, reveal: bool) -> dict[str, Any]:
     }
 
 
-def _change(key: str, before: Started, entry: Entry | None) -> dict[str, Any]:
+def _change(key: str, before: Started, entry: Entry | None, *, is_refused: bool) -> dict[str, Any]:
     option = options.BY_KEY.get(key)
     at_once = key in options.LIVE and key not in before.overrides
     if key in before.digests:
-        then: Value | None = secrets.MASK
+        then: Value | None = clear_keys.MASK
     else:
         then = None if key not in before.values else settings.shown(key, before.values[key])
     return {
@@ -219,6 +222,6 @@ def _change(key: str, before: Started, entry: Entry | None) -> dict[str, Any]:
         "from": then,
         "to": None if entry is None else settings.shown(key, entry.value),
         "source": None if entry is None else entry.source,
-        "effect": "in force already" if at_once else str(options.Effect.NEXT_START),
+        "effect": _REFUSED if is_refused else _IN_FORCE if at_once else str(options.Effect.NEXT_START),
         "unvalidated": option is None,
     }

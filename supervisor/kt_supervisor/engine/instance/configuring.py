@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from kt_ledger.exit_codes import USAGE
-from kt_manifest.configuration import config_file, layer_text, layers, options, secrets, settings
+from kt_manifest.configuration import clear_keys, config_file, layer_text, layers, options, secrets, settings
 from kt_manifest.configuration.layers import Layer, LayerFault
-from kt_manifest.configuration.value_types import Value
+from kt_manifest.configuration.value_types import Value, as_typed
 from kt_manifest.contract.snapshot import Adapter
-from kt_manifest.launch import render
+from kt_manifest.launch import inheritance, render
 from kt_supervisor.engine.gateway import metering
 from kt_supervisor.engine.instance.configuration import KeyNotSet
 from kt_supervisor.engine.instance.instance import Instance
@@ -71,10 +71,12 @@ async def set_value(
         await where.instance.row()
     checked = settings.check(key, value)
     before = await asyncio.to_thread(_write, where.file, key, checked)
-    notices = _replaced(key, before, checked) + _of_adapter(parts, where, key, checked)
+    notices = _replaced(key, before, checked) + _of_value(where, key, checked, typed=True)
+    notices += _of_adapter(parts, where, key, checked)
     notices += _hidden(parts, where, key)
     notices += await _follow(where, {key}, environment)
-    return {**where.facts, "key": key, "value": settings.shown(key, checked), "notices": notices}
+    facts = {**where.facts, "key": key, "value": settings.shown(key, checked)}
+    return {**facts, "effect": settings.takes_effect(key), "notices": notices}
 
 
 async def unset(where: Place, *, key: str) -> dict[str, Any]:
@@ -87,7 +89,8 @@ async def unset(where: Place, *, key: str) -> dict[str, Any]:
             f"nothing to unset: got {key}, wanted a key that is set in {where.file}; `{where.verb} get{whose}` lists "
             "what is set, and where"
         )
-    return {**where.facts, "key": key, "notices": await _follow(where, {key}, {})}
+    notices = await _follow(where, {key}, {})
+    return {**where.facts, "key": key, "effect": settings.takes_effect(key), "notices": notices}
 
 
 async def text(where: Place) -> dict[str, Any]:
@@ -110,9 +113,11 @@ async def replace(
     except config_file.MalformedLayer:
         before = {}
     changed = sorted(key for key in before.keys() | values.keys() if before.get(key) != values.get(key))
-    notices = [
-        notice for key in changed if key in values for notice in _of_adapter(parts, where, key, values[key])
-    ]
+    notices = []
+    for key in sorted(values.keys() & set(changed)):
+        notices += _of_value(where, key, values[key], typed=False) + _of_adapter(
+            parts, where, key, values[key]
+        )
     notices += await _follow(where, set(changed), environment)
     return {**where.facts, "changed": changed, "notices": notices}
 
@@ -122,7 +127,7 @@ def check_overrides(given: Mapping[str, str]) -> dict[str, Value]:
     checked: dict[str, Value] = {}
     for key, value in given.items():
         found = settings.check(key, value)
-        if key in options.SENSITIVE and not secrets.is_reference(found):
+        if clear_keys.is_clear(key, found) or (key in options.SENSITIVE and not secrets.is_reference(found)):
             raise settings.InvalidValue(
                 key, got="a key (not shown) for one start, which others can see", wanted="secret:NAME"
             )
@@ -161,7 +166,18 @@ def _replaced(key: str, before: Value | None, now: Value) -> list[str]:
 
 
 def _in_words(value: Value) -> str:
-    return value if isinstance(value, str) else " ".join(value)
+    return value if isinstance(value, str) else as_typed(value)
+
+
+def _of_value(where: Place, key: str, value: Value, *, typed: bool) -> list[str]:
+    """Tell what a value means that is right, and may not be meant."""
+    told = clear_keys.notice(key, value, file=where.file.name, typed=typed)
+    if key == options.ENV_INHERIT and not value:
+        told.append(
+            f"{key} is empty: nothing is inherited, not even PATH; {inheritance.DEFAULTS} stands for what is inherited "
+            "where it is unset"
+        )
+    return told
 
 
 def _hidden(parts: Parts, where: Place, key: str) -> list[str]:

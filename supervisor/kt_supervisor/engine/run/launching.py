@@ -12,7 +12,7 @@ from typing import Any
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import InstanceRow, RunRow
 from kt_manifest import home_names
-from kt_manifest.configuration import layers, options, secrets, settings
+from kt_manifest.configuration import clear_keys, layers, options, secrets, settings
 from kt_manifest.configuration.layers import Entry
 from kt_manifest.configuration.value_types import Value
 from kt_manifest.contract import capability
@@ -23,7 +23,7 @@ from kt_supervisor.engine.gateway import metering
 from kt_supervisor.engine.gateway.metering import Upstream
 from kt_supervisor.engine.instance import memory_folder
 from kt_supervisor.engine.problems import Refused
-from kt_supervisor.engine.run import cgroups, limits, run_environment, run_settings
+from kt_supervisor.engine.run import cgroups, limits, run_environment, run_settings, told_of_variables
 
 NEXT_TOKEN, NEXT_RUN = "token-of-the-next-run", "id-of-the-next-run"
 """Stand for what a Run that has not begun does not have yet: neither empty nor a placeholder for any agent."""
@@ -114,6 +114,7 @@ def plan_unrendered(
     given = layers.effective(entries)
     resolved = secrets.resolve_all(given, environment=environment, secrets_file=files.secrets)
     values = settings.check_resolved(resolved)
+    inherited = _inherited(environment, values)
     provider = metering.upstream(values)
     if adapter.metering_source == ENGINE_OBSERVED and provider is None:
         raise Refused(
@@ -130,13 +131,15 @@ def plan_unrendered(
         written=given,
         secrets=resolved.secrets,
         upstream=provider,
-        base_environment=_inherited(environment, values),
-        unshown=frozenset({*resolved.secrets.values(), *_key(values)}),
+        base_environment=inherited,
+        unshown=frozenset({*resolved.secrets.values(), *_keys(given, values, inherited)}),
         memory_dir=memory_dir,
         notices=(
             *_named_by_the_adapter(entries),
             *_told(keys_left_out(row.name, adapter, values), environment),
             *memory_folder.notices(adapter, memory_dir),
+            *told_of_variables.overriding(resolved.secrets, environment, files.secrets),
+            *told_of_variables.absent(values, environment),
         ),
     )
 
@@ -154,10 +157,13 @@ def _named_by_the_adapter(entries: Sequence[Entry]) -> tuple[str, ...]:
     )
 
 
-def _key(values: Mapping[str, Value]) -> tuple[str, ...]:
-    """Return the provider's key, where there is one: a secret also where it is written out in the settings."""
+def _keys(
+    written: Mapping[str, Value], values: Mapping[str, Value], inherited: Mapping[str, str]
+) -> set[str]:
+    """Return the keys that nobody called a secret: written out in the settings, or inherited by their names."""
     key = values.get(options.UPSTREAM_API_KEY)
-    return (key,) if isinstance(key, str) else ()
+    found = clear_keys.texts(written) | ({key} if isinstance(key, str) else set())
+    return found | {value for name, value in inherited.items() if inheritance.is_provider_key(name)}
 
 
 def _inherited(environment: Mapping[str, str], values: Mapping[str, Value]) -> dict[str, str]:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import InstanceRow, RunRow
+from kt_manifest.configuration import options
 from kt_manifest.configuration.layers import Entry
 from kt_manifest.launch import agent_home, masking, readiness, render
 from kt_manifest.launch.render import Launch
 from kt_manifest.launch.substitution import PlaceholderUnset
-from kt_supervisor.engine.run import kernel_view, launching
+from kt_supervisor.engine.run import kernel_view, launching, run_settings
 from kt_supervisor.engine.run.launching import Plan
 
 
@@ -67,7 +68,8 @@ def preview(
         run: the Run under way; its token and id are taken, so that only what would really change differs.
     """
     try:
-        plan = launching.plan_unrendered(files, row, entries=entries(), environment=environment)
+        found = entries()
+        plan = launching.plan_unrendered(files, row, entries=found, environment=environment)
         facts = launching.run_facts(plan, row, run, port=row.port)
         launch = render.preview(plan.adapter, plan.values, facts)
     except Exception as error:
@@ -91,11 +93,15 @@ def preview(
         executable=executable,
         refusals=tuple(refusals),
         hidden=hidden,
-        running=None if run is None else _compared(run, launch, executable, plan.home),
+        running=None
+        if run is None
+        else _compared(run, launch, executable, plan.home, _of_settings(files, row, run, found)),
     )
 
 
-def _compared(run: RunRow, launch: Launch, executable: str | None, home: Path) -> Compared:
+def _compared(
+    run: RunRow, launch: Launch, executable: str | None, home: Path, settings: Sequence[Difference]
+) -> Compared:
     running = kernel_view.look(run.agent_pid)
     if running is None:
         return Compared(run_id=run.id, pid=run.agent_pid, differences=None)
@@ -103,7 +109,7 @@ def _compared(run: RunRow, launch: Launch, executable: str | None, home: Path) -
     # A script is run by its interpreter, which the kernel puts in front (execve(2)): the end is what was asked for.
     same = running.argv[-len(wanted) :] == wanted
     found = [] if same else [Difference("command line", "", "changed")]
-    found += _of_variables(running.env, launch.env)
+    found += [*settings, *_of_variables(running.env, launch.env)]
     found += [
         Difference("file", file.path, how)
         for file in launch.files
@@ -111,6 +117,24 @@ def _compared(run: RunRow, launch: Launch, executable: str | None, home: Path) -
     ]
     found += [Difference("file", path, "changed") for path in render.merges_pending(home, launch.merges)]
     return Compared(run_id=run.id, pid=run.agent_pid, differences=tuple(found))
+
+
+def _of_settings(
+    files: StateLayout, row: InstanceRow, run: RunRow, entries: Sequence[Entry]
+) -> list[Difference]:
+    """Return what differs in the settings that act through gateway and keeper, where no process shows it."""
+    started = run_settings.load(files, row.id)
+    if started is None or started.run_id != run.id:
+        return []
+    now = {entry.key: entry.value for entry in entries if entry.key in options.BY_ENGINE}
+    known = started.values.keys() | started.digests.keys()
+    changed = [key for key in sorted(options.BY_ENGINE) if not started.has(key, now.get(key))]
+    return [
+        Difference(
+            "setting", key, "changed" if key in now and key in known else "new" if key in now else "gone"
+        )
+        for key in changed
+    ]
 
 
 def _of_variables(now: Mapping[str, str], then: Mapping[str, str]) -> list[Difference]:

@@ -1,6 +1,7 @@
 """The secrets of a Run that somebody else began: what can be found again without the one who asked for its start.
 
-That is what `secrets.toml` and the keyring hold, and what the agent itself was given in its environment. A value that
+That is what `secrets.toml` and the keyring hold, and what the agent itself was given in its environment: also the
+keys there that nobody called a secret. A value that
 was in the caller's environment alone and went to a file or a flag of the agent is known to nobody any more.
 """
 
@@ -9,11 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from kt_ledger.layout import RunLayout, StateLayout
 from kt_ledger.records import InstanceRow
-from kt_manifest.configuration import options, secret_syntax, secrets
+from kt_manifest.configuration import clear_keys, options, secret_syntax, secrets
 from kt_manifest.configuration.layers import Entry
 from kt_manifest.configuration.value_types import Value
 from kt_manifest.contract.snapshot import Adapter, EnvTarget
-from kt_supervisor.engine.run import kernel_view, run_records
+from kt_manifest.launch import inheritance
+from kt_supervisor.engine.run import kernel_view, run_environment, run_records
 
 logger = logging.getLogger(__name__)
 
@@ -34,12 +36,12 @@ def recall(
         return frozenset()
     wanted = secrets.names(settings.values())
     found = set(secrets.find_all(wanted, environment={}, secrets_file=files.secrets).values())
-    key = settings.get(options.UPSTREAM_API_KEY)
-    if isinstance(key, str) and not secrets.refers(key):
-        found.add(key)
+    found.update(clear_keys.texts(settings))
     agent = kernel_view.look((run_records.read_json(run.record) or {}).get("agent_pid"))
     if agent is not None:
         found.update(_delivered(adapter, settings, agent.env))
+    variables = run_environment.load(files, row.id) or {} if agent is None else agent.env
+    found.update(value for name, value in variables.items() if inheritance.is_provider_key(name))
     return frozenset(found)
 
 

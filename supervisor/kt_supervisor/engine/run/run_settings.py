@@ -13,10 +13,9 @@ from typing import Any
 
 from kt_ledger import durable
 from kt_ledger.layout import StateLayout
-from kt_manifest.configuration import layers, options, secrets
+from kt_manifest.configuration import clear_keys, layers, secrets
 from kt_manifest.configuration.layers import Entry
 from kt_manifest.configuration.value_types import Value
-from kt_manifest.launch import inheritance
 
 logger = logging.getLogger(__name__)
 
@@ -41,9 +40,7 @@ class Started:
 
 def is_key(name: str, value: Value) -> bool:
     """Tell whether a setting holds a key in the clear, which nothing of ours keeps or tells."""
-    variable = name.removeprefix(options.PASS_THROUGH)
-    holds = name in options.SENSITIVE or (variable != name and inheritance.is_provider_key(variable))
-    return holds and not secrets.is_reference(value)
+    return clear_keys.is_named(name) and not secrets.is_reference(value)
 
 
 def store(files: StateLayout, instance_id: str, run_id: str, entries: Iterable[Entry]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kt_manifest.configuration import options, secrets
+from kt_manifest.configuration import clear_keys, options, secrets
 from kt_manifest.launch import inheritance, substitution
 from kt_manifest.launch.provenance import EnvEntry
 from kt_manifest.launch.render import ArgEntry, Launch
@@ -96,8 +96,11 @@ def _argument(entry: ArgEntry, mask: Mask) -> dict[str, Any]:
 
 
 def _variable(entry: EnvEntry, mask: Mask, secret_keys: frozenset[str], *, reveal: bool) -> dict[str, Any]:
-    is_key = not reveal and inheritance.is_provider_key(entry.name)
-    value = secrets.MASK if entry.value and (is_key or entry.key in secret_keys) else mask(entry.value)
+    value = mask(entry.value)
+    if entry.value and entry.key in secret_keys:
+        value = secrets.MASK
+    elif entry.value and not reveal and inheritance.is_provider_key(entry.name):
+        value = clear_keys.MASK
     return {"name": entry.name, "value": value, "source": str(entry.source), "key": entry.key or None}
 
 

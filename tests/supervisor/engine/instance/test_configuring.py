@@ -120,6 +120,8 @@ def test_a_key_in_the_clear_is_no_setting_of_a_start() -> None:
 
     assert "sk-canary" not in str(refused.value)
     assert "wanted secret:NAME" in str(refused.value)
+    with pytest.raises(settings.InvalidValue):
+        configuring.check_overrides({"agent.MY_API_KEY": "sk-canary"})
     assert {"metering.upstream_api_key": "secret:K"} == configuring.check_overrides(
         {"metering.upstream_api_key": "secret:K"}
     )
@@ -217,11 +219,60 @@ def test_a_diff_compares_with_what_the_run_was_started_with(house: Any) -> None:
     assert [] == nothing
     assert [
         ("agent.TOKEN", "secret:****", "secret:****", "at the next start"),
-        ("metering.upstream_api_key", "secret:****", "secret:****", "at the next start"),
+        ("metering.upstream_api_key", "****", "****", "at the next start"),
         ("model", None, "small", "at the next start"),
         ("restart.policy", "on-failure", "never", "in force already"),
     ] == changes()
     assert "canary" not in house.files.started(house.entry("bot")["id"]).read_text()
+    rendered = house.ask("POST", "/v1/agents/bot/render", {"env": {"PATH": "/usr/bin:/bin"}})
+    key = {"what": "setting", "name": "metering.upstream_api_key", "how": "changed"}
+    assert key in rendered["running"]["differs"]
+    (house.files.home("bot") / "config.toml").write_text('agent.TOKEN = "secret:"\n')
+    assert ("agent.TOKEN", "secret:****", "secret:", "so that the next start is refused") in changes()
+
+
+def test_a_key_in_the_clear_is_taken_told_and_never_shown(house: Any) -> None:
+    house.register("bot", TELLS)
+
+    one = house.set("bot", "metering.upstream_api_key", "sk-canary-one")
+    two = house.set("bot", "agent.MY_API_KEY", "sk-canary-two")
+    again = house.set("bot", "agent.MY_API_KEY", "sk-canary-three")
+    reference = house.set("bot", "agent.MY_API_KEY", "secret:MY_API_KEY")
+    file = "/v1/agents/bot/config/file"
+    was = house.ask("GET", file)["text"]
+    edited = house.ask("PUT", file, {"text": f'{was}\nHIS_API_KEY = "sk-canary-four"\n', "was": was})
+
+    assert ["****", "****", "secret:****"] == [answer["value"] for answer in (one, two, reference)]
+    assert ["at the next start"] * 2 == [answer["effect"] for answer in (one, reference)]
+    assert "kt secret set NAME" in one["notices"][0]
+    assert "is kept in the clear in config.toml and may stand in this shell's history" in two["notices"][0]
+    assert "`kt secret set MY_API_KEY`, then the value secret:MY_API_KEY" in two["notices"][0]
+    assert "agent.MY_API_KEY had another value, which is replaced" == again["notices"][0]
+    assert not [notice for notice in reference["notices"] if "clear" in notice]
+    assert ["agent.HIS_API_KEY is kept in the clear in config.toml;"] == [
+        notice.partition(" better")[0] for notice in edited["notices"]
+    ]
+    assert ("****", "instance") == _get(house)["agent.HIS_API_KEY"]
+    events = list(house.link.lines("/v1/events?limit=1000", timeout_s=10))
+    for shown in (one, two, again, reference, edited, _get(house), events):
+        assert "canary" not in str(shown)
+
+
+def test_a_key_that_is_inherited_by_its_name_is_not_in_what_the_agent_prints(house: Any) -> None:
+    house.register("bot", "import os, time; print('has', os.environ['MY_API_KEY']); time.sleep(600)")
+    house.set("bot", "env.inherit", "@default MY_API_KEY")
+
+    house.start("bot", MY_API_KEY="sk-canary-inherited")
+
+    house.until(lambda: _agents_words(house), "it has spoken")
+    assert ["has " + "*" * len("sk-canary-inherited")] == _agents_words(house)
+
+
+def test_a_list_that_lets_nothing_in_says_what_that_means(house: Any) -> None:
+    house.register("bot", TELLS)
+
+    assert "not even PATH" in house.set("bot", "env.inherit", "")["notices"][0]
+    assert "at once" == house.set("bot", "restart.policy", "never")["effect"]
 
 
 def test_what_the_engine_delivers_to_a_run_is_shown_without_its_token(house: Any) -> None:

@@ -10,6 +10,7 @@ from kt_ledger.clock import SystemClock
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import InstanceRow, RunRow
 from kt_manifest.configuration import config_file, secrets
+from kt_manifest.configuration.layers import LayerFault
 from kt_manifest.contract import kinds
 from kt_manifest.contract.snapshot import Adapter, Ready
 from kt_manifest.launch.readiness import ProbeUnresolved
@@ -107,10 +108,39 @@ def test_an_agent_that_has_its_key_misses_none(files: StateLayout, setting: dict
 def test_no_setting_speaks_for_another_run(files: StateLayout) -> None:
     _set(files, agent__KT_RUN="another")
 
-    program = launching.program(_plan(files, _row(), environment=CALLER), _row(), RUN, port=None, files=files)
+    with pytest.raises(LayerFault, match="the engine's own"):
+        _plan(files, _row(), environment=CALLER)
 
-    assert "r" == program.env["KT_RUN"]
-    assert ("agent.KT_RUN is not delivered: the engine sets KT_RUN",) == program.notices
+
+def test_a_variable_that_hides_another_kept_value_is_told_without_either(files: StateLayout) -> None:
+    _set(files, agent__A="Bearer ${secret:TOKEN}", agent__B="secret:SAME", agent__C="secret:KEPT")
+    files.secrets.touch(mode=0o600)
+    files.secrets.write_text('TOKEN = "sk-kept-canary"\nSAME = "s"\nKEPT = "k"\n')
+
+    told = _plan(files, _row(), environment={**CALLER, "SAME": "s"}).notices
+    without = _plan(files, _row(), environment={"PATH": "/bin"}).notices
+
+    [notice] = told
+    assert "secret:TOKEN is what the variable TOKEN of this shell says" in notice
+    assert "unset TOKEN" in notice
+    assert "canary" not in notice
+    assert () == without
+
+
+def test_a_named_variable_that_is_not_there_is_told(files: StateLayout) -> None:
+    _set(files, env__inherit=["@default", "COLOUR", "GONE_API_KEY", "GIVEN", "LC_*"], agent__GIVEN="1")
+
+    [notice] = _plan(files, _row(), environment=CALLER).notices
+
+    assert "env.inherit names GONE_API_KEY, which is not set here: the agent starts without it" == notice
+
+
+def test_keys_that_nobody_called_a_secret_are_unshown(files: StateLayout) -> None:
+    _set(files, env__inherit=["PATH", "MY_API_KEY"], agent__HIS_API_KEY="sk-written", agent__X="plain")
+
+    plan = _plan(files, _row(), environment={**CALLER, "MY_API_KEY": "sk-inherited", "NOT_API_KEY": "sk-not"})
+
+    assert {"sk-inherited", "sk-written"} == plan.unshown
 
 
 def test_nothing_of_the_engines_own_environment_reaches_an_agent(empty_house: Any) -> None:

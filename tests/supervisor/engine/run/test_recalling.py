@@ -17,7 +17,7 @@ from kt_manifest.configuration import config_file
 from kt_manifest.contract import kinds
 from kt_manifest.contract.snapshot import EnvTarget, Rule
 from kt_supervisor.engine.instance.current_settings import CurrentSettings
-from kt_supervisor.engine.run import recalling
+from kt_supervisor.engine.run import recalling, run_environment
 
 
 @pytest.fixture
@@ -33,6 +33,7 @@ def agent(state: StateLayout) -> Iterator[RunLayout]:
     run = state.run("r")
     run.root.mkdir(parents=True)
     variables = {"HEADER": "Bearer told-by-header", "MODEL": "told-by-mapping", "OTHER": "not-a-secret"}
+    variables["MY_API_KEY"] = "inherited-by-name"
     child = subprocess.Popen(
         [sys.executable, "-c", "print('up', flush=True); import time; time.sleep(60)"],
         env=variables,
@@ -66,6 +67,7 @@ def test_values_are_found_in_the_file_the_settings_and_the_agents_environment(
         model="secret:B",
         agent__FROM_FILE="secret:C",
         agent__OTHER="not-a-secret",
+        agent__HIS_API_KEY="clear-by-name",
         metering__upstream_api_key="sk-written-out",
     )
     state.secrets.touch(mode=0o600)
@@ -73,7 +75,14 @@ def test_values_are_found_in_the_file_the_settings_and_the_agents_environment(
 
     found = recall(state, row, agent)
 
-    assert {"told-by-header", "told-by-mapping", "told-by-file", "sk-written-out"} == found
+    by_name = {"inherited-by-name", "clear-by-name"}
+    assert {"told-by-header", "told-by-mapping", "told-by-file", "sk-written-out"} | by_name == found
+
+
+def test_of_an_agent_that_is_gone_its_kept_variables_are_asked(state: StateLayout, row: InstanceRow) -> None:
+    run_environment.store(state, "i", {"MY_API_KEY": "kept-by-name", "OTHER": "not-a-secret"})
+
+    assert {"kept-by-name"} == recall(state, row, state.run("r"))
 
 
 def test_the_placeholder_of_a_key_is_not_taken_for_the_key(
@@ -81,7 +90,7 @@ def test_the_placeholder_of_a_key_is_not_taken_for_the_key(
 ) -> None:
     put(state, metering__upstream_api_key="secret:GONE")
 
-    assert frozenset() == recall(state, row, agent)
+    assert {"inherited-by-name"} == recall(state, row, agent)
 
 
 def test_settings_that_make_no_sense_refer_to_nothing(

@@ -26,6 +26,7 @@ RULES = (
     Rule("model", FileTarget("agent.toml", "key")),
     Rule("acp.command", FlagTarget("--secret")),
     Rule("model", FileTarget("theirs.json", "api.key"), Shape(format="json", merge=True)),
+    Rule("agent.TOOL_API_KEY", FileTarget("theirs.json", "tool"), Shape(format="json", merge=True)),
     Rule("agent.PLAIN", FileTarget("theirs.json", "plain"), Shape(format="json", merge=True)),
 )
 CALLER = {"PATH": "/bin:/usr/bin", "MY_KEY": KEY, "OWN": OWN, "CANARY_API_KEY": CLEAR}
@@ -44,6 +45,8 @@ def preview(tmp_path: Path) -> Preview:
         "agent.COPY": "secret:OWN",
         "agent.OTHER_API_KEY": CLEAR,
         "agent.PLAIN": "shown",
+        "agent.OPEN": "shown",
+        "agent.TOOL_API_KEY": "canary-in-a-file",
         "env.inherit": ["PATH", "CANARY_API_KEY", "OWN"],
     }.items():
         config_file.set(home / "config.toml", key, value)
@@ -67,11 +70,17 @@ def test_no_secret_and_no_token_is_shown(preview: Preview) -> None:
     assert "canary" not in json.dumps(document).replace("CANARY_API_KEY", "")
     env = _env(document)
     assert {"name": "COPY", "value": "secret:****", "source": "setting", "key": "agent.COPY"} == env["COPY"]
-    assert {"name": "PLAIN", "value": "shown", "source": "setting", "key": "agent.PLAIN"} == env["PLAIN"]
+    assert {"name": "OPEN", "value": "shown", "source": "setting", "key": "agent.OPEN"} == env["OPEN"]
+    assert not {"PLAIN", "TOOL_API_KEY"} & set(env), "a rule alone delivers what it names"
     assert "secret:****" == env["URL"]["value"]
-    assert ["secret:****"] * 3 == [env[name]["value"] for name in ("CANARY_API_KEY", "OTHER_API_KEY", "OWN")]
+    assert "secret:****" == env["OWN"]["value"]
+    assert ["****"] * 2 == [env[name]["value"] for name in ("CANARY_API_KEY", "OTHER_API_KEY")]
     assert 'key = "secret:****"' in document["launch"]["files"][0]["content"]
-    values = [{"at": ["api", "key"], "value": "secret:****"}, {"at": ["plain"], "value": "shown"}]
+    values = [
+        {"at": ["api", "key"], "value": "secret:****"},
+        {"at": ["tool"], "value": "secret:****"},
+        {"at": ["plain"], "value": "shown"},
+    ]
     assert [{"path": "theirs.json", "format": "json", "values": values}] == document["launch"]["merges"]
     assert ["--secret", "secret:****"] == [word["text"] for word in document["launch"]["argv"][-2:]]
 
@@ -150,6 +159,6 @@ def test_differences_are_told_by_name(preview: Preview) -> None:
 def test_a_secret_that_is_part_of_the_mask_is_masked_once(preview: Preview) -> None:
     document = launch_view.document("bot", "stopped", replace(preview, hidden=("e", "secret")), reveal=False)
 
-    assert "shown" == _env(document)["PLAIN"]["value"]
+    assert "shown" == _env(document)["OPEN"]["value"]
     assert "/bin:/us" in _env(document)["PATH"]["value"]
     assert "secret:secret" not in json.dumps(document)
