@@ -9,9 +9,11 @@ from pathlib import Path
 
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import InstanceRow, RunRow
+from kt_manifest.configuration import options
 from kt_manifest.configuration.layers import Entry
+from kt_manifest.configuration.secrets import SecretUnresolved
 from kt_manifest.launch import agent_home, readiness, render
-from kt_manifest.launch.render import Launch
+from kt_manifest.launch.render import Launch, RunFacts
 from kt_manifest.launch.substitution import PlaceholderUnset
 from kt_supervisor.engine.run import launching, replacing
 from kt_supervisor.engine.run.launching import Plan
@@ -37,13 +39,18 @@ class Compared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """The next start: `launch` is None where not even that can be said; `refusals` are why it would not begin."""
+    """The next start: `launch` is None where not even that can be said; `refusals` are why it would not begin.
+
+    `hidden` are the texts to be masked; `tokens` stand in addresses. Of secrets that are missing, the mask itself is
+    in the launch.
+    """
 
     plan: Plan | None
     launch: Launch | None
     executable: str | None
     refusals: tuple[str, ...]
     hidden: tuple[str, ...] = field(default=(), repr=False)
+    tokens: tuple[str, ...] = field(default=(), repr=False)
     running: Compared | None = None
 
 
@@ -60,33 +67,53 @@ def preview(
     Args:
         entries: what is set for it now, or why that cannot be said (`CurrentSettings.for_start`).
         environment: the variables of whoever would start it.
-        run: the Run under way; its token and id are taken, so that only what would really change differs.
+        run: the Run under way; it is compared with a start that had its token and id, so that only what would really
+            change differs.
     """
+    missing: list[SecretUnresolved] = []
     try:
-        plan = launching.plan_unrendered(files, row, entries=entries(), environment=environment)
-        facts = launching.run_facts(plan, row, run, port=row.port)
+        plan = launching.plan_unrendered(
+            files, row, entries=entries(), environment=environment, missing=missing
+        )
+        facts = launching.run_facts(plan, row)
         launch = render.preview(plan.adapter, plan.values, facts)
     except Exception as error:
         if getattr(error, "exit_code", None) is None:
             raise
-        return Preview(plan=None, launch=None, executable=None, refusals=(str(error),))
-    refusals = [str(PlaceholderUnset(launch.unset))] if launch.unset else []
+        # A missing secret may be all that is wrong with a value: what stands for it is none.
+        told = tuple(map(str, missing)) or (str(error),)
+        return Preview(plan=None, launch=None, executable=None, refusals=told)
+    refusals = list(map(str, missing))
+    if launch.unset:
+        refusals.append(str(PlaceholderUnset(launch.unset, agent=row.name)))
     executable = None
     try:
-        executable = render.find_executable(launch.argv[0], launch.env, plan.home)
+        executable = render.program(launch, plan.home)
         if plan.adapter.ready is not None:
             readiness.probe(plan.adapter.ready, launch.env, plan.home)
     except (render.ExecutableMissing, render.NotExecutable, readiness.ProbeUnresolved) as error:
         refusals.append(str(error))
-    token = launching.NEXT_TOKEN if run is None else run.token
+    again = launch
+    if run is not None:
+        again = render.preview(plan.adapter, plan.values, launching.run_facts(plan, row, run, port=row.port))
+    tokens = (launching.NEXT_TOKEN, *(() if run is None else (run.token,)))
+    addresses = _addresses(plan, facts)
     return Preview(
         plan=plan,
         launch=launch,
         executable=executable,
         refusals=tuple(refusals),
-        hidden=(*sorted(launch.secret_texts), token),
-        running=None if run is None else _compared(run, launch, executable, plan.home),
+        hidden=(*sorted(launch.secret_texts - addresses), *tokens),
+        tokens=tokens,
+        running=None if run is None else _compared(run, again, executable, plan.home),
     )
+
+
+def _addresses(plan: Plan, facts: RunFacts) -> frozenset[str]:
+    """Return the listener's addresses, of which only the token is secret; none where their path is one, too."""
+    if options.UPSTREAM_BASE_URL in plan.secret_keys:
+        return frozenset()
+    return frozenset(filter(None, (facts.metering_base_url, facts.metering_origin)))
 
 
 def _compared(run: RunRow, launch: Launch, executable: str | None, home: Path) -> Compared:
