@@ -7,12 +7,16 @@ import click
 from kt_cli import completing, output, session, settings_view, table, terminal
 
 key_argument = click.argument("key", shell_complete=completing.keys)
+set_key_argument = click.argument("key", shell_complete=completing.set_keys)
 optional_key = click.argument("key", required=False, shell_complete=completing.keys)
-value_argument = click.argument("value", nargs=-1, type=click.UNPROCESSED, shell_complete=completing.values)
+value_argument = click.argument(
+    "value", nargs=-1, metavar="VALUE", type=click.UNPROCESSED, shell_complete=completing.values
+)
 reveal_option = click.option("--reveal", is_flag=True, help="Show secrets in the clear.")
 source_option = click.option(
     "--source", is_flag=True, help="Show layer and file of each value, and the weaker values that it hides."
 )
+_FLAGS = ("--json", "--help", "-h")
 AS_IT_IS = {"allow_interspersed_args": False}
 """A value that begins with a dash is no flag."""
 
@@ -54,7 +58,7 @@ def keys(*, as_json: bool) -> None:
 
 def set_value(name: str | None, key: str, value: Sequence[str], *, as_json: bool) -> None:
     """Set one key and say what it is now."""
-    wanted = _one(value)
+    wanted = _one(value, before="KEY" if name is None else "NAME")
     answer = session.client_about(name).config_set(name, key, wanted)
     output.notices(answer)
     if as_json:
@@ -111,13 +115,17 @@ def edit(name: str | None) -> int:
     client = session.client_about(name)
     was = client.config_text(name)["text"]
     begun = text = was or f"# KEY = value, one a line; `{verb} keys` lists the keys.\n"
-    while (edited := editing.edit(text, name=f"{name or 'kt'}.toml")) != begun:
+    file_name = f"{name or 'kt'}.toml"
+    while (edited := editing.edit(text, name=file_name)) != begun:
         try:
             answer = client.config_replace(name, edited, was=was)
         except KtError as error:
             output.note(f"kt: {error}")
             if not click.confirm("Edit it again?", default=True, err=True):
                 output.result("Nothing was changed.")
+                output.note(
+                    f"What you wrote is in {terminal.visible(str(editing.keep(edited, name=file_name)))}"
+                )
                 return error.exit_code
             text, begun = edited, ""
             if error.exit_code == WRONG_STATE:
@@ -131,8 +139,10 @@ def edit(name: str | None) -> int:
     return 0
 
 
-def _one(value: Sequence[str]) -> str:
+def _one(value: Sequence[str], *, before: str) -> str:
     words = value[1:] if len(value) == 2 and value[0] == "--" else value
+    if len(words) > 1 and words[-1] in _FLAGS:
+        raise click.UsageError(f"got {words[-1]} behind VALUE, wanted it before {before}: flags go there")
     if len(words) != 1:
         got = "no VALUE" if not words else f"{len(words)} words"
         raise click.UsageError(f"got {got} after KEY, wanted one VALUE; quote one that has spaces")

@@ -31,6 +31,14 @@ def check_terminal(*, instead: str) -> None:
         raise NoTerminal(instead)
 
 
+def keep(text: str, *, name: str) -> Path:
+    """Write a text that was refused to a file that only its author can read, and return where that is."""
+    descriptor, path = tempfile.mkstemp(prefix="kt-refused-", suffix=f"-{name}")
+    with open(descriptor, "wb") as file:
+        file.write(text.encode())
+    return Path(path)
+
+
 def edit(text: str, *, name: str) -> str:
     """Return the text once the editor has ended; `name` is what it calls the file.
 

@@ -33,10 +33,10 @@ def document(value: Any) -> None:
 
 
 def wrapped(text: str) -> str:
-    """Return a sentence in lines as wide as the screen, so that a terminal does not break its words."""
+    """Return a sentence in lines as wide as the screen, so that no word, path or address is broken."""
     from kt_cli import table, terminal
 
-    return "\n".join(table.wrap(text, terminal.width()))
+    return "\n".join(table.sentence(text, terminal.width()))
 
 
 def note(text: str) -> None:

@@ -38,7 +38,8 @@ def render(titles: Sequence[str], rows: Sequence[Sequence[str | Cell]], *, width
 def fields(rows: Sequence[tuple[str, str | Cell]], *, width: int) -> str:
     """Return two columns, name and value, without titles."""
     name_width = max(terminal.columns(name) for name, _ in rows)
-    widths = [name_width, max(width - name_width - len(GAP), NARROWEST)]
+    widest = _widest(_cell(value).text for _, value in rows)
+    widths = [name_width, max(min(width - name_width - len(GAP), widest), NARROWEST)]
     lines: list[str] = []
     for name, value in rows:
         lines += _lines([Cell(name), _cell(value)], widths, (False, False))
@@ -90,8 +91,20 @@ def _lines(row: Sequence[Cell], widths: Sequence[int], numeric: Sequence[bool]) 
     return lines
 
 
-_BREAK = re.compile(r"(?<= )(?! )|(?<=/)(?=[^ /])")
-"""Where a line may break: before a word, and inside a path after a slash."""
+_BREAK = re.compile(r"(?<= )(?! )|(?<=/)(?<!//)(?=[^ /])")
+"""Where a line may break: before a word, and inside a path or an address between whole segments."""
+_WORD = re.compile(r"(?<= )(?! )")
+
+
+def sentence(text: str, size: int) -> list[str]:
+    """Return `text` in lines of at most `size` columns, but for longer words, which stay whole, to be copied."""
+    lines, line = [], ""
+    for word in _WORD.split(text):
+        if line and terminal.columns((line + word).rstrip()) > size:
+            lines.append(line.rstrip())
+            line = ""
+        line += word
+    return [*lines, line.rstrip()]
 
 
 def wrap(text: str, size: int) -> list[str]:

@@ -8,6 +8,7 @@ from kt_cli import environment
 
 DEFAULT_WIDTH = 80
 NARROWEST = 40
+UNBOUNDED = 1 << 40
 _COLOURS = {"green": "32", "yellow": "33", "red": "31", "dim": "2", "bold": "1"}
 _SGR = re.compile(r"\x1b\[[0-9;:]*m")
 # ECMA-48 control sequences, then OSC and other strings up to their end, then two-byte escapes.
@@ -26,9 +27,14 @@ def is_terminal() -> bool:
 
 
 def width() -> int:
-    """Return the columns that a table may use: what `COLUMNS` says, else the terminal's, else 80."""
+    """Return the columns that a result may use: what `COLUMNS` says, else the terminal's, else as many as it takes.
+
+    What goes into a pipe or a file is read by programs, for which one line is one thing.
+    """
     asked = environment.columns()
-    if asked is None and is_terminal():
+    if asked is None and not is_terminal():
+        return UNBOUNDED
+    if asked is None:
         import shutil
 
         asked = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns

@@ -193,6 +193,8 @@ def test_the_life_of_a_secret(place: House, provider: Any) -> None:
     assert "secret:TOLD_KEY" in entry["restart"]["parked"]
     assert "kt secret set TOLD_KEY" in entry["restart"]["parked"]
     assert f"my last words: {stars}" in said(place)
+    told = kt(place, "secret", "set", "TOLD_KEY", typed=TOLD + "\n")
+    assert "bot does not run, and refers to it: `kt agent start bot`" in told
 
     everything = shown(place)
     for canary in (KEY, TOLD, token, PLAIN):

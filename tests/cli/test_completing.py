@@ -44,7 +44,15 @@ def homes(kt: Any) -> Path:
         (["agent", "config", "set", "beta", "restart.policy", ""], ["never", "on-failure", "always"]),
         (["agent", "config", "set", "beta", "autostart", "t"], ["true"]),
         (["agent", "config", "set", "beta", "model", ""], []),
-        (["config", "unset", "logs"], ["logs.cap"]),
+        (["config", "unset", ""], []),
+        (["config", "set", "logs"], ["logs.cap"]),
+        (["adapter", "show", "open"], ["openai-compatible", "opencode"]),
+        (["adapter", "validate", "claude"], ["claude-code"]),
+        (["adapter", "test", "./x", "--section", "stop"], ["stop_tree"]),
+        (["agent", "register", "x", "--adapter", "ai"], ["aider"]),
+        (["agent", "register", "x", "--kind", "c"], ["command"]),
+        (["agent", "start", "--set", "a=b", "al"], ["alpha"]),
+        (["agent", "render", "al"], ["alpha"]),
         (["config", "get", "ag"], ["agent."]),
         (["config", "set", "metering.b"], []),
         (["config", "set", "restart.policy", "a"], ["always"]),
@@ -58,6 +66,30 @@ def test_names_keys_and_values_are_offered(
 ) -> None:
     assert offered == _offered(kt, *words)
     assert [homes] == list(kt.state.iterdir()), "completing starts and makes nothing"
+
+
+def test_names_of_secrets_and_keys_that_are_set_are_offered_and_no_value(kt: Any, homes: Path) -> None:
+    secrets = kt.state / "secrets.toml"
+    secrets.touch(mode=0o600)
+    secrets.write_text('ALPHA_KEY = "canary"\nBETA = "canary"\n')
+    (homes / "beta" / "config.toml").write_text('model = "canary"\nagent.X = "canary"\n')
+    (kt.state / "config.toml").write_text('restart.policy = "never"\n')
+    key = "metering.upstream_api_key"
+
+    assert ["ALPHA_KEY", "BETA"] == _offered(kt, "secret", "rm", "")
+    assert ["secret:ALPHA_KEY", "secret:BETA"] == _offered(kt, "agent", "config", "set", "beta", key, "")
+    assert ["secret:BETA"] == _offered(kt, "config", "set", "agent.X", "secret:B")
+    assert ["model=secret:BETA"] == _offered(kt, "agent", "start", "beta", "--set", "model=secret:B")
+    assert ["agent.X", "model"] == sorted(_offered(kt, "agent", "config", "unset", "beta", ""))
+    assert ["restart.policy"] == _offered(kt, "config", "unset", "")
+
+
+def test_files_that_cannot_be_read_offer_nothing(kt: Any, homes: Path) -> None:
+    (kt.state / "secrets.toml").write_text("canary")
+    (homes / "beta" / "config.toml").write_text("= canary")
+
+    assert [] == _offered(kt, "secret", "rm", "")
+    assert [] == _offered(kt, "agent", "config", "unset", "beta", "")
 
 
 def test_every_key_that_an_operator_sets_is_offered(kt: Any) -> None:
@@ -95,12 +127,17 @@ def test_the_script_is_one_that_the_shell_takes(kt: Any, shell: str, tmp_path: P
         (["agent", "start", "beta", "--set", "restart.policy", "="], "never on-failure always"),
         (["agent", "start", "beta", "--set", "restart.policy", "=", "n"], "never"),
         (["agent", "config", "set", "br"], "bravo"),
+        (["agent", "start", "--set", "a", "=", "b", "al"], "alpha"),
+        (["agent", "start", "beta", "--set", "model", "=", "secret", ":", "KEY_"], "KEY_ONE"),
+        (["agent", "config", "set", "beta", "model", "secret", ":"], "KEY_ONE"),
     ],
 )
 def test_bash_itself_is_offered_what_it_replaces(
     kt: Any, homes: Path, tmp_path: Path, words: list[str], offered: str
 ) -> None:
-    """As bash calls it: a word with `=` comes in pieces."""
+    """As bash calls it: a word with `=` or `:` comes in pieces."""
+    (kt.state / "secrets.toml").touch(mode=0o600)
+    (kt.state / "secrets.toml").write_text('KEY_ONE = "x"\n')
     command = tmp_path / "kt"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kt_cli.main "$@"\n')
     command.chmod(0o700)

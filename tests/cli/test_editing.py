@@ -126,6 +126,9 @@ def test_a_mistake_that_is_given_up_leaves_the_file_as_it_was(terminal: Terminal
 
     assert 2 == code
     assert "invalid value for restart.limit" in notes
+    kept = Path(notes.rpartition("What you wrote is in ")[2].strip())
+    assert ("restart.limit = 0\n", 0o600) == (kept.read_text(), kept.stat().st_mode & 0o777)
+    kept.unlink()
     assert "Nothing was changed." in screen
     assert 'model = "a"\n' == _file(shared_kt).read_text()
 

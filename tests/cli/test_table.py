@@ -41,6 +41,22 @@ def test_wide_characters_take_two_columns() -> None:
     assert "漢字  x" == text.splitlines()[2]
 
 
+def test_an_address_is_broken_between_whole_segments_only() -> None:
+    address = "http://127.0.0.1:40001/token/v1"
+
+    assert ["http://127.0.0.1:40001/", "token/v1"] == table.wrap(address, 24)
+    assert ["see", address, "now"] == table.sentence(f"see {address} now", 12)
+    assert ["a b", "c"] == table.sentence("a b c", 3)
+
+
+def test_what_is_piped_is_as_wide_as_it_takes() -> None:
+    path = "/very" * 100
+
+    assert f"Key  {path}" == table.fields([("Key", path)], width=terminal.UNBOUNDED)
+    assert path == table.render(("A",), [[path]], width=terminal.UNBOUNDED).splitlines()[2]
+    assert [path] == table.sentence(path, terminal.UNBOUNDED)
+
+
 def test_a_control_character_in_a_cell_cannot_reach_the_screen() -> None:
     text = table.render(("A",), [["\x1b[2Jboo\r\n\u202e"]], width=80)
 

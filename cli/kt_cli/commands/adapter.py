@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kt_cli import output, terminal
+from kt_cli import adapter_places, output, terminal
 from kt_cli.lazy_group import LazyGroup
 from kt_ledger import exit_codes
 
@@ -36,12 +36,13 @@ def adapter(ctx: click.Context) -> None:
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@adapter_places.argument
 @output.json_option
-def validate(path: Path, *, as_json: bool) -> int:
+def validate(adapter: str, *, as_json: bool) -> int:
     """Say all that is wrong with an adapter.toml, or that nothing is.
 
-    PATH is the file, or the folder that holds it. The first fault is the one
+    PATH is the file, or the folder that holds it; KIND an adapter that comes
+    with kt. The first fault is the one
     that `kt agent register` would name. The line is that of the key, or of its
     section where the file has it.
 
@@ -52,6 +53,7 @@ def validate(path: Path, *, as_json: bool) -> int:
     """
     from kt_manifest.contract import manifest
 
+    path = adapter_places.located(adapter)
     found = manifest.judge(path)
     if as_json:
         output.document(_document(path, found))

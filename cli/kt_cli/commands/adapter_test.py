@@ -3,12 +3,11 @@
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kt_cli import output, table, terminal
+from kt_cli import adapter_places, completing, output, table, terminal
 from kt_ledger import exit_codes
 
 if TYPE_CHECKING:
@@ -18,9 +17,14 @@ _SHOWN = {"pass": ("pass", "green"), "fail": ("FAIL", "red"), "not_applicable": 
 
 
 @click.command(name="test")
-@click.argument("path", type=click.Path(path_type=Path))
+@adapter_places.argument
 @click.option(
-    "--section", "sections", multiple=True, metavar="NAME", help="Only this section; may be repeated."
+    "--section",
+    "sections",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completing.sections,
+    help="Only this section; may be repeated.",
 )
 @click.option(
     "--exec", "program", metavar="PROGRAM", help="Start this in the place of the adapter's program."
@@ -34,13 +38,14 @@ _SHOWN = {"pass": ("pass", "green"), "fail": ("FAIL", "red"), "not_applicable": 
 )
 @output.json_option
 def test(
-    path: Path, *, sections: Sequence[str], program: str | None, arguments: Sequence[str], as_json: bool
+    adapter: str, *, sections: Sequence[str], program: str | None, arguments: Sequence[str], as_json: bool
 ) -> int:
     """Prove an adapter: drive its agent through a real engine and gateway, section by section.
 
-    PATH is the adapter.toml, or the folder that holds it. Everything happens in
-    a state directory of its own, with a model provider on this machine, and
-    nothing of it is left. Takes about a minute.
+    PATH is the adapter.toml, or the folder that holds it; KIND an adapter that
+    comes with kt. Everything happens in a state directory of its own, with a
+    model provider on this machine, and nothing of it is left. Takes about a
+    minute.
 
     \b
     Examples:
@@ -50,6 +55,7 @@ def test(
     """
     from kt_conformance import kit
 
+    path = adapter_places.located(adapter)
     begins, ends = _progress(as_json)
     with _ended_by_signals():
         report = kit.run(

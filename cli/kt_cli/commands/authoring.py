@@ -1,6 +1,7 @@
 """`kt adapter new` and `kt adapter schema`: what an author begins with."""
 
 import re
+import shlex
 from pathlib import Path
 
 import click
@@ -12,14 +13,9 @@ from kt_cli import output, terminal
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @click.option("--kind", help="What the adapter is called; the folder's own name unless said.")
 @click.option("--exec", "program", help="The program that starts the agent; the kind unless said.")
-@click.option("--observed", "source", flag_value="engine-observed", help="The engine meters its traffic.")
-@click.option(
-    "--self-reported",
-    "source",
-    flag_value="self-reported",
-    help="It counts for itself, or a shim does (default).",
-)
-def new(folder: Path, *, kind: str | None, program: str | None, source: str | None) -> None:
+@click.option("--observed", is_flag=True, help="The engine meters its traffic.")
+@click.option("--self-reported", is_flag=True, help="It counts for itself, or a shim does (default).")
+def new(folder: Path, *, kind: str | None, program: str | None, observed: bool, self_reported: bool) -> None:
     """Write a new adapter.toml into DIR, with a word on each line.
 
     It is valid as it is written. A file that is there already is never replaced.
@@ -31,12 +27,16 @@ def new(folder: Path, *, kind: str | None, program: str | None, source: str | No
     """
     from kt_manifest.contract import blank
 
+    if observed and self_reported:
+        raise click.UsageError("got --observed and --self-reported, wanted one of them: one source counts")
     named = kind if kind is not None else _kind_of(folder)
-    content = blank.text(kind=named, source=source or "self-reported", program=program or named)
+    content = blank.text(
+        kind=named, source="engine-observed" if observed else "self-reported", program=program or named
+    )
     file = blank.write(folder, content)
     shown = terminal.visible(str(file))
     output.result(f"Wrote {shown} (kind {named}).")
-    output.note(f"Next: edit it, then kt adapter validate {shown}")
+    output.note(f"Next: edit it, then kt adapter validate {terminal.visible(shlex.quote(str(file)))}")
 
 
 def _kind_of(folder: Path) -> str:

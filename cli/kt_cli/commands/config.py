@@ -8,12 +8,14 @@ from kt_cli.configuring import (
     key_argument,
     optional_key,
     reveal_option,
+    set_key_argument,
     source_option,
     value_argument,
 )
+from kt_cli.lazy_group import WholeGroup
 
 
-@click.group(no_args_is_help=False, invoke_without_command=True)
+@click.group(cls=WholeGroup, no_args_is_help=False, invoke_without_command=True)
 @click.pass_context
 def config(ctx: click.Context) -> None:
     """Read and change an agent's configuration.
@@ -63,7 +65,7 @@ def get(name: str, key: str | None, *, reveal: bool, source: bool, as_json: bool
 
 @config.command("unset")
 @completing.name_argument
-@key_argument
+@set_key_argument
 @output.json_option
 def unset(name: str, key: str, *, as_json: bool) -> None:
     """Forget what was set for KEY.

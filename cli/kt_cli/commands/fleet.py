@@ -65,7 +65,7 @@ def show_fleet(*, as_json: bool) -> None:
         output.result(f"{where}{gap}{shown}")
 
 
-def _with_restart(state: str, restart: dict[str, Any] | None) -> str:
+def with_restart(state: str, restart: dict[str, Any] | None) -> str:
     """Return the state, and when the agent is brought back."""
     due_in_s = (restart or {}).get("due_in_s")
     if due_in_s is not None:
@@ -89,7 +89,7 @@ def _row(entry: dict[str, Any], *, capped: bool) -> list[str | table.Cell]:
     row: list[str | table.Cell] = [
         entry["name"],
         entry["kind"],
-        table.Cell(_with_restart(state, entry.get("restart")), STATE_COLOURS.get(state, "")),
+        table.Cell(with_restart(state, entry.get("restart")), STATE_COLOURS.get(state, "")),
         str(entry["restart_count"]),
         figures.usage(entry["usage"], "cumulative"),
         machine_figures.brief(entry.get("resources")),

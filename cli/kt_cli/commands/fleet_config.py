@@ -8,12 +8,14 @@ from kt_cli.configuring import (
     key_argument,
     optional_key,
     reveal_option,
+    set_key_argument,
     source_option,
     value_argument,
 )
+from kt_cli.lazy_group import WholeGroup
 
 
-@click.group("config", no_args_is_help=False, invoke_without_command=True)
+@click.group("config", cls=WholeGroup, no_args_is_help=False, invoke_without_command=True)
 @click.pass_context
 def config(ctx: click.Context) -> None:
     """Read and change what is set for all agents, unless one says otherwise.
@@ -56,7 +58,7 @@ def get(key: str | None, *, reveal: bool, source: bool, as_json: bool) -> None:
 
 
 @config.command("unset")
-@key_argument
+@set_key_argument
 @output.json_option
 def unset_value(key: str, *, as_json: bool) -> None:
     """Forget what was set for KEY for all agents.

@@ -5,9 +5,10 @@ from typing import Any
 import click
 
 from kt_cli import completing, figures, output, session, table, terminal
+from kt_cli.lazy_group import WholeGroup
 
 
-@click.group(no_args_is_help=False, invoke_without_command=True)
+@click.group(cls=WholeGroup, no_args_is_help=False, invoke_without_command=True)
 @click.pass_context
 def memory(ctx: click.Context) -> None:
     """Attach memory to an agent, show it, detach it.

@@ -5,16 +5,22 @@ from typing import Any
 
 import click
 
-from kt_cli import output, session, table, terminal
+from kt_cli import completing, output, session, table, terminal
 
 
 @click.command(context_settings={"allow_interspersed_args": True})
 @click.argument("name")
-@click.option("--kind", help="A built-in kind: command or mock.")
+@click.option("--kind", shell_complete=completing.builtin_kinds, help="A built-in kind: command or mock.")
 @click.option(
     "--manifest", type=click.Path(path_type=Path), help="An adapter.toml, or the folder that holds one."
 )
-@click.option("--adapter", "shipped", metavar="KIND", help="An adapter that comes with kt (kt adapter list).")
+@click.option(
+    "--adapter",
+    "shipped",
+    metavar="KIND",
+    shell_complete=completing.shipped_kinds,
+    help="An adapter that comes with kt (kt adapter list).",
+)
 @click.option("--interactive", is_flag=True, help="With --kind command: it reads its standard input.")
 @click.option(
     "--observe", is_flag=True, help="With --kind command: meter its traffic; else it reports by itself."

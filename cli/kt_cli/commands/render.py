@@ -5,14 +5,14 @@ from typing import Any
 
 import click
 
-from kt_cli import figures, output, session, table, terminal
+from kt_cli import completing, figures, output, session, table, terminal
 from kt_ledger import exit_codes
 
 SHOWN_LINES = 200
 
 
 @click.command()
-@click.argument("name")
+@completing.name_argument
 @click.option("--reveal", is_flag=True, help="Show secrets, and the token of the listener, in the clear.")
 @output.json_option
 def render(name: str, *, reveal: bool, as_json: bool) -> int:

@@ -8,14 +8,15 @@ from typing import Any
 
 import click
 
-from kt_cli import environment, figures, output, session, table, terminal
+from kt_cli import completing, environment, figures, output, session, table, terminal
+from kt_cli.lazy_group import WholeGroup
 from kt_ledger import exit_codes
 
 MOST_BYTES = 4 << 20
 """How much is read before it is said that this is no secret."""
 
 
-@click.group(no_args_is_help=False, invoke_without_command=True)
+@click.group(cls=WholeGroup, no_args_is_help=False, invoke_without_command=True)
 @click.pass_context
 def secret(ctx: click.Context) -> None:
     """Keep the secrets that settings refer to as secret:NAME.
@@ -109,7 +110,7 @@ def list_secrets(*, as_json: bool) -> None:
 
 
 @secret.command("rm")
-@click.argument("name")
+@click.argument("name", shell_complete=completing.secret_names)
 @click.option(
     "--keyring", "in_keyring", is_flag=True, help="Remove it from the keyring of the operating system."
 )

@@ -1,13 +1,12 @@
 """`kt adapter list` and `kt adapter show`: the adapters that come with kt, and any other file as kt reads it."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import click
 
-from kt_cli import output, table, terminal
+from kt_cli import adapter_places, output, table, terminal
 
 
 @click.command()
@@ -49,7 +48,7 @@ def show_shipped(*, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("adapter", metavar="KIND|PATH")
+@adapter_places.argument
 @output.json_option
 def show(adapter: str, *, as_json: bool) -> None:
     """Show what kt understands of an adapter: a shipped one by its kind, any other by its path.
@@ -85,10 +84,8 @@ def show(adapter: str, *, as_json: bool) -> None:
 def _found(adapter: str) -> tuple[Any, Path]:
     from kt_manifest.contract import manifest, shipped
 
-    path = Path(adapter)
-    separators = [separator for separator in (os.sep, os.altsep, ".toml") if separator]
-    if any(separator in adapter for separator in separators) or path.exists():
-        return manifest.load(path), path
+    if adapter_places.is_path(adapter):
+        return manifest.load(Path(adapter)), Path(adapter)
     named = shipped.named(adapter)
     return named.adapter, named.folder
 

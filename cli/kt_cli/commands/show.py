@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from kt_cli import completing, figures, machine_figures, output, posture_figures, session, table, terminal
-from kt_cli.commands.fleet import STATE_COLOURS
+from kt_cli.commands.fleet import STATE_COLOURS, with_restart
 
 
 @click.command()
@@ -51,7 +51,7 @@ def _rows(instance: dict[str, Any]) -> list[tuple[str, str | table.Cell]]:
     usage, state = instance["usage"], str(instance["state"])
     rows: list[tuple[str, str | table.Cell]] = [
         ("Kind", str(instance["kind"])),
-        ("State", table.Cell(state, STATE_COLOURS.get(state, ""))),
+        ("State", table.Cell(with_restart(state, instance.get("restart")), STATE_COLOURS.get(state, ""))),
         ("Restart policy", str(instance.get("restart_policy", figures.ABSENT))),
         ("Restart count", str(instance["restart_count"])),
         *_restart(instance.get("restart")),

@@ -82,3 +82,12 @@ def _tell(name: str, answer: dict[str, Any]) -> None:
     output.result(table.render(("Field", "Value"), rows, width=terminal.width()))
     if sources := by_source(answer):
         output.result("\n" + sources)
+    if view.get("usage_known") == "partial" and not view.get("unmeasured_calls"):
+        output.result("\n" + output.wrapped(_LOWER_BOUND))
+
+
+_LOWER_BOUND = (
+    f"{figures.AT_LEAST.strip()} although no call is unknown: only what was told or seen is counted; the agent may "
+    "make calls that no listener sees, or its report has gaps (`kt agent show` names those)."
+)
+"""Why a sum may be a lower bound without a call that is known to be missing from it."""

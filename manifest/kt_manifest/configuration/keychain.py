@@ -28,8 +28,9 @@ class KeychainUnavailable(Exception):
 
     exit_code = exit_codes.FAILED
 
-    def __init__(self, got: str) -> None:
+    def __init__(self, got: str, *, is_there: bool = True) -> None:
         self.got = got
+        self.is_there = is_there
         self.wanted = "a keyring that can be read and written"
         self.do = "unlock it, or keep the secret in secrets.toml"
         super().__init__(f"the keyring is not available: got {got}, wanted {self.wanted}; {self.do}")
@@ -37,11 +38,15 @@ class KeychainUnavailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the keyring holds of the names that were `asked`; `trouble` says why nobody knows, where nobody does."""
+    """What the keyring holds of the names that were `asked`; `trouble` says why nobody knows, where nobody does.
+
+    `is_there` is False where there is none: no package that would ask it, or no service in this session.
+    """
 
     asked: frozenset[str]
     found: Mapping[str, str] = field(default_factory=dict, repr=False)
     trouble: str | None = None
+    is_there: bool = True
 
 
 def is_installed() -> bool:
@@ -55,11 +60,11 @@ def find(names: Sequence[str], *, timeout_s: float = TIMEOUT_S, worker: Sequence
     if time.monotonic() < _rests_until.get(tuple(worker), 0.0):
         return Answer(asked, trouble="the keyring is not asked again for now: a moment ago it gave no answer")
     if not is_installed():
-        return Answer(asked, trouble=f"no keyring is looked at ({INSTALL} adds it)")
+        return Answer(asked, trouble=f"no keyring is looked at ({INSTALL} adds it)", is_there=False)
     try:
         told = _ask({"op": "get", "names": list(names)}, timeout_s=timeout_s, worker=worker)
     except KeychainUnavailable as error:
-        return Answer(asked, trouble=f"the keyring is not available: {error.got}")
+        return Answer(asked, trouble=f"the keyring is not available: {error.got}", is_there=error.is_there)
     found = told.get("found")
     texts = found.items() if isinstance(found, dict) else ()
     return Answer(asked, {name: value for name, value in texts if isinstance(value, str)})
@@ -106,5 +111,5 @@ def _ask(request: dict[str, Any], *, timeout_s: float, worker: Sequence[str]) ->
     if not isinstance(told, dict):
         raise KeychainUnavailable(f"a helper that ended with code {ran.returncode}")
     if isinstance(fault := told.get("error"), str):
-        raise KeychainUnavailable(fault)
+        raise KeychainUnavailable(fault, is_there=not told.get("absent"))
     return told

@@ -21,7 +21,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 
     backend = keyring.get_keyring()
     if isinstance(backend, fail.Keyring):
-        return {"error": "no keyring service that this session can reach"}
+        return {"error": "no keyring service that this session can reach", "absent": True}
     names = request["names"]
     if request["op"] == "get":
         values = {name: backend.get_password(SERVICE, name) for name in names}

@@ -24,17 +24,20 @@ mask = secret_syntax.mask
 
 
 class SecretUnresolved(Exception):
-    """A secret that is referred to is found nowhere; its name and what was tried are told, never a value."""
+    """A secret that is referred to is found nowhere; its name is told, and what is wrong with a place; never a value.
+
+    `tried` are the places that hold something unusable or cannot be looked at; empty where none has an entry.
+    """
 
     exit_code = exit_codes.FAILED
 
     def __init__(self, name: str, tried: tuple[str, ...]) -> None:
         self.name = name
         self.tried = tried
-        self.got = "; ".join(tried)
         shown = words.shown(name)[1:-1]
+        self.got = "; ".join(tried) or "none in the caller's environment, secrets.toml or the keyring"
         self.wanted = f"a value for {PREFIX}{shown}"
-        self.do = f"keep it with `kt secret set {shown}`, or set the variable for this command"
+        self.do = f"`kt secret set {shown}`, or start with the variable {shown}"
         super().__init__(f"unresolved secret: wanted {self.wanted}, got {self.got}; {self.do}")
 
 
@@ -84,25 +87,27 @@ class Vault:
             if isinstance(answer, _Found):
                 self.found[name] = answer.text
                 return answer.text
-            tried.append(answer)
+            if answer is not None:
+                tried.append(answer)
         raise SecretUnresolved(name, tuple(tried))
 
-    def _from_environment(self, name: str) -> "_Found | str":
-        where = "the caller's environment variable"
-        return _usable(self._environment.get(name, ""), where) or f"{where} is unset or empty"
+    # Each answers None where there is no entry, and a text where there is one that is of no use, or nobody knows.
+    def _from_environment(self, name: str) -> "_Found | str | None":
+        return _usable(self._environment.get(name, ""), "a variable of the caller's environment that")
 
-    def _from_file(self, name: str) -> "_Found | str":
+    def _from_file(self, name: str) -> "_Found | str | None":
         if self._file is None:
             self._file = file_of_secrets.read(self._path)
         if isinstance(self._file, str):
             return self._file
-        absent = f"{self._path.name} has no text for it"
         value = self._file.get(name)
-        if not isinstance(value, str) or not value:
-            return absent
-        return _usable(value, f"the entry in {self._path.name}") or absent
+        if name not in self._file or value == "":
+            return None
+        if not isinstance(value, str):
+            return f"an entry in {self._path.name} that is no text"
+        return _usable(value, f"an entry in {self._path.name} that")
 
-    def _from_keychain(self, name: str) -> "_Found | str":
+    def _from_keychain(self, name: str) -> "_Found | str | None":
         if not self._keyring:
             return "the keyring is not looked at here"
         if self._keychain is None or name not in self._keychain.asked:
@@ -110,9 +115,8 @@ class Vault:
             missing = {one for one in missing if not isinstance(self._from_file(one), _Found)}
             self._keychain = keychain.find(sorted(missing | {name}))
         if self._keychain.trouble is not None:
-            return self._keychain.trouble
-        absent = "the keyring has no entry for it"
-        return _usable(self._keychain.found.get(name, ""), "the entry in the keyring") or absent
+            return self._keychain.trouble if self._keychain.is_there else None
+        return _usable(self._keychain.found.get(name, ""), "an entry in the keyring that")
 
 
 def resolve[Kind: (str, Value)](
@@ -133,15 +137,32 @@ def resolve[Kind: (str, Value)](
 
 
 def resolve_all(
-    settings: Mapping[str, Value], *, environment: Mapping[str, str], secrets_file: Path
+    settings: Mapping[str, Value],
+    *,
+    environment: Mapping[str, str],
+    secrets_file: Path,
+    missing: list[SecretUnresolved] | None = None,
 ) -> Resolved:
     """Return all settings with their references resolved.
 
+    Args:
+        missing: what is found nowhere is added here, once, and `MASK` stands for it: only for showing.
+
     Raises:
-        SecretUnresolved: the first that is found nowhere.
+        SecretUnresolved: the first that is found nowhere, without `missing`.
     """
     vault = Vault(environment=environment, secrets_file=secrets_file, also=names(settings.values()))
-    values = {key: secret_syntax.expand(value, vault.find) for key, value in settings.items()}
+
+    def find(name: str) -> str:
+        try:
+            return vault.find(name)
+        except SecretUnresolved as error:
+            if missing is None:
+                raise
+            missing.append(error)
+            return vault.found.setdefault(name, MASK)
+
+    values = {key: secret_syntax.expand(value, find) for key, value in settings.items()}
     keys = frozenset(key for key, value in settings.items() if refers(value))
     return Resolved(values, keys, dict(vault.found))
 

@@ -47,11 +47,14 @@ class SecretInvalid(Exception):
 
 
 def read(path: Path) -> Mapping[str, object] | str:
-    """Return the document, or why there is none that may be used, as a phrase without anything of its content."""
+    """Return the document, or why there is none that may be used, as a phrase without anything of its content.
+
+    A file that is not there holds nothing.
+    """
     try:
         return toml_text.parse(_text(path))
     except FileNotFoundError:
-        return f"there is no {path.name}"
+        return {}
     except toml_text.NotToml as error:
         return f"{path.name} is not used: got {_malformed(error)}"
     except SecretsFileUnusable as error:

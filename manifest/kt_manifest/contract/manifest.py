@@ -17,6 +17,7 @@ from kt_manifest.contract import (
     posture_rules,
     ready_rules,
     schema,
+    shipped_folder,
     snapshot,
     trial_rules,
 )
@@ -24,7 +25,7 @@ from kt_manifest.contract.capability import Declaration, Level, Support
 from kt_manifest.contract.findings import Finding, section
 from kt_manifest.contract.snapshot import Adapter, Template
 
-FILE_NAME = "adapter.toml"
+FILE_NAME = shipped_folder.FILE_NAME
 CONTRACT_VERSION = "1.0.0"
 _CONTRACT_MAJOR = 1
 
@@ -34,11 +35,12 @@ class ManifestNotFound(Exception):
 
     exit_code = exit_codes.NOT_FOUND
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, is_folder: bool = False) -> None:
         self.path = path
-        self.got = f"no file at {words.shown_path(path)}"
+        self.got = f"no {FILE_NAME} in" if is_folder else "no file at"
+        self.got += f" {words.shown_path(path)}"
         self.wanted = f"an {FILE_NAME}, or a folder that contains one"
-        self.do = "check the path given to --manifest"
+        self.do = "check the path (`kt adapter new DIR` writes one; `kt adapter list` names those that come with kt)"
         super().__init__(f"manifest not found: got {self.got}, wanted {self.wanted}; {self.do}")
 
 
@@ -51,7 +53,7 @@ class ManifestUnreadable(Exception):
         self.path = path
         self.got = got
         self.wanted = f"a readable regular file of at most {toml_text.LIMIT_BYTES // 1024} KiB"
-        self.do = "check what the path given to --manifest leads to, and its permissions"
+        self.do = "check what the path leads to, and its permissions"
         where = words.shown_path(path)
         super().__init__(f"unreadable manifest {where}: got {got}, wanted {self.wanted}; {self.do}")
 
@@ -206,7 +208,7 @@ def _read(path: Path) -> tuple[Path, bytes]:
             return file, toml_text.read(descriptor)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
-            raise ManifestNotFound(path) from error
+            raise ManifestNotFound(path, is_folder=file != path) from error
         raise ManifestUnreadable(path, got=error.strerror or str(error)) from error
     except ValueError as error:  # a NUL in the path
         raise ManifestUnreadable(path, got=str(error)) from error

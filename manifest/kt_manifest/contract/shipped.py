@@ -4,10 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kt_manifest import exit_codes, nearest, words
-from kt_manifest.contract import manifest
+from kt_manifest.contract import manifest, shipped_folder
 from kt_manifest.contract.snapshot import Adapter
 
-_ROOM = Path(__file__).resolve().parents[1]
+ROOM = shipped_folder.ROOM
+AdaptersMissing = shipped_folder.AdaptersMissing
+places = shipped_folder.places
+folder = shipped_folder.folder
 
 
 class AdapterUnknown(Exception):
@@ -22,18 +25,6 @@ class AdapterUnknown(Exception):
         super().__init__(f"unknown adapter: got {words.shown(got)}, wanted {self.wanted}; {self.do}")
 
 
-class AdaptersMissing(Exception):
-    """This installation of kt has lost the folder of its adapters."""
-
-    exit_code = exit_codes.FAILED
-
-    def __init__(self, looked: tuple[Path, ...]) -> None:
-        self.got = f"no adapters in {' or '.join(words.shown_path(place) for place in looked)}"
-        self.wanted = "what comes with kt"
-        self.do = "install ktmeter again"
-        super().__init__(f"{self.got}, wanted {self.wanted}; {self.do}")
-
-
 @dataclass(frozen=True, slots=True)
 class Shipped:
     """One of them, and the folder that it lies in."""
@@ -42,24 +33,7 @@ class Shipped:
     folder: Path
 
 
-def places(room: Path = _ROOM) -> tuple[Path, ...]:
-    """Return where the adapters may lie: in the wheel, in a checkout."""
-    return (room / "adapters", room.parents[1] / "adapters")
-
-
-def folder(room: Path = _ROOM) -> Path:
-    """Return where they lie.
-
-    Raises:
-        AdaptersMissing.
-    """
-    for place in places(room):
-        if any(place.glob(f"*/{manifest.FILE_NAME}")):
-            return place
-    raise AdaptersMissing(places(room))
-
-
-def found(room: Path = _ROOM) -> tuple[Shipped, ...]:
+def found(room: Path = ROOM) -> tuple[Shipped, ...]:
     """Return all of them, by kind.
 
     Raises:
@@ -70,7 +44,7 @@ def found(room: Path = _ROOM) -> tuple[Shipped, ...]:
     return tuple(sorted(there, key=lambda shipped: shipped.adapter.kind))
 
 
-def named(kind: str, room: Path = _ROOM) -> Shipped:
+def named(kind: str, room: Path = ROOM) -> Shipped:
     """Return the one of this kind.
 
     Raises:

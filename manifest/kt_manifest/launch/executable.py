@@ -12,11 +12,12 @@ class ExecutableMissing(Exception):
 
     exit_code = exit_codes.FAILED
 
-    def __init__(self, name: str, *, looked_in: str) -> None:
+    def __init__(self, name: str, *, looked_in: str, path_from: str = "") -> None:
         self.name = name
         self.got = f"no {words.shown_path(name)} {looked_in}"
         self.wanted = "an installed program"
-        self.do = "install it, or start with a PATH that leads to it"
+        cure = f"correct {path_from}, which sets PATH" if path_from else "start with a PATH that leads to it"
+        self.do = f"install it, or {cure}"
         super().__init__(f"executable not found: got {self.got}, wanted {self.wanted}; {self.do}")
 
 
@@ -35,7 +36,7 @@ class NotExecutable(Exception):
         )
 
 
-def find_executable(name: str, env: Mapping[str, str], cwd: Path) -> str:
+def find_executable(name: str, env: Mapping[str, str], cwd: Path, *, path_from: str = "") -> str:
     """Return the absolute path of a program.
 
     Args:
@@ -43,6 +44,7 @@ def find_executable(name: str, env: Mapping[str, str], cwd: Path) -> str:
         env: the child's final environment. Without PATH in it, the system's default search path counts.
         cwd: the child's working directory: an empty or relative entry of PATH is taken from there (POSIX.1-2017,
             "Environment Variables", PATH).
+        path_from: who sets PATH, where that is not whoever starts the agent; for the message.
 
     Raises:
         ExecutableMissing: nothing of that name. NotExecutable: only something that is no executable file.
@@ -58,9 +60,9 @@ def find_executable(name: str, env: Mapping[str, str], cwd: Path) -> str:
             faults.append((candidate, fault))
     if faults:
         raise NotExecutable(faults[0][0], got=faults[0][1])
-    raise ExecutableMissing(
-        name, looked_in="at that path" if candidates == [name] else f"on PATH={words.shown_path(path)}"
-    )
+    if candidates == [name]:
+        raise ExecutableMissing(name, looked_in="at that path")
+    raise ExecutableMissing(name, looked_in=f"on PATH={words.shown_path(path)}", path_from=path_from)
 
 
 def _on_path(name: str, path: str, cwd: Path) -> Iterator[str]:

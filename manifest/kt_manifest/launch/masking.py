@@ -70,13 +70,14 @@ def _masked(values: Mapping[str, Value], mask: Mask) -> dict[str, Value]:
 def _facts(run: RunFacts, mask: Mask) -> RunFacts:
     return replace(
         run,
-        metering_base_url=_or_none(run.metering_base_url, mask),
-        metering_origin=_or_none(run.metering_origin, mask),
-        placeholder_key=_or_none(run.placeholder_key, mask),
+        metering_base_url=_address(run.metering_base_url, mask),
+        metering_origin=_address(run.metering_origin, mask),
+        placeholder_key=None if run.placeholder_key is None else mask(run.placeholder_key),
         written=_masked(run.written, mask),
         secrets=dict.fromkeys(run.secrets, secrets.MASK),
     )
 
 
-def _or_none(text: str | None, mask: Mask) -> str | None:
-    return None if text is None else mask(text)
+def _address(url: str | None, mask: Mask) -> str | None:
+    """Return a listener's address without its token; its path may hold a secret of the provider's address."""
+    return None if url is None else str(secrets.mask_address(mask(url)))

@@ -67,4 +67,5 @@ def fault_in_key(key: str) -> str | None:
     name = key.removeprefix(options.PASS_THROUGH)
     if name != key and words.fault_in_environment_name(name) is None:
         return None
-    return f"{words.shown(key)}, which is no setting; {nearest.suggestion(key, options.BY_KEY)}"
+    close = nearest.nearest(key, options.BY_KEY)
+    return f"{words.shown(key)}, which is no setting" + (f" (did you mean {close}?)" if close else "")

@@ -7,6 +7,7 @@ declares how its agent writes placeholders, nothing is rendered that would leave
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from kt_manifest import exit_codes
@@ -108,8 +109,15 @@ def render(adapter: Adapter, values: Mapping[str, Value], run: RunFacts) -> Laun
     """
     launch = preview(adapter, values, run)
     if launch.unset:
-        raise PlaceholderUnset(launch.unset)
+        raise PlaceholderUnset(launch.unset, agent=run.instance_name)
     return launch
+
+
+def program(launch: Launch, cwd: Path) -> str:
+    """Return the absolute path of the program that is started. Raises ExecutableMissing, NotExecutable."""
+    setter = next((entry for entry in launch.variables if entry.name == "PATH"), None)
+    path_from = "" if setter is None or setter.source is Source.INHERITED else setter.setter
+    return find_executable(launch.argv[0], launch.env, cwd, path_from=path_from)
 
 
 def preview(adapter: Adapter, values: Mapping[str, Value], run: RunFacts) -> Launch:

@@ -36,7 +36,7 @@ class PlaceholderUnset(Exception):
 
     exit_code = exit_codes.FAILED
 
-    def __init__(self, found: Sequence[Unset]) -> None:
+    def __init__(self, found: Sequence[Unset], *, agent: str = "") -> None:
         self.found = tuple(found)
         told = "; ".join(map(_told, self.found[:NAMED]))
         more = len(self.found) - NAMED
@@ -44,7 +44,8 @@ class PlaceholderUnset(Exception):
         self.wanted = "every variable that the agent replaces in its configuration set and not empty"
         named = next((one.name for one in self.found if one.name is not None), None)
         variable = "NAME" if named is None or words.fault_in_environment_name(named) else named
-        self.do = f"set it (kt agent config set AGENT agent.{words.shown(variable)[1:-1]} VALUE), or correct the value"
+        key = f"agent.{words.shown(variable)[1:-1]}"
+        self.do = f"set it (kt agent config set {agent or 'AGENT'} {key} VALUE), or correct the value"
         super().__init__(f"placeholders without a value: got {self.got}, wanted {self.wanted}; {self.do}")
 
 

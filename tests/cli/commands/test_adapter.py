@@ -66,6 +66,26 @@ def test_an_other_major_is_told_once_nothing_else_is_wrong(kt: Any, tmp_path: Pa
     )
 
 
+def test_a_folder_without_a_manifest_is_told_as_one(kt: Any, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+
+    for verb in ("validate", "show", "test"):
+        done = kt("adapter", verb, "./empty", cwd=tmp_path)
+
+        assert (3, "") == (done.code, done.out)
+        assert "got no adapter.toml in empty, wanted" in done.err
+        assert "--manifest" not in done.err
+
+
+def test_one_that_comes_with_kt_is_named_by_its_kind(kt: Any, tmp_path: Path) -> None:
+    (tmp_path / "codex").mkdir()
+
+    assert "kind claude-code." in kt("adapter", "validate", "claude-code", cwd=tmp_path).out
+    assert 2 == kt("adapter", "test", "claude-code", "--section", "none", cwd=tmp_path).code
+    assert 3 == kt("adapter", "validate", "codex", cwd=tmp_path).code, "a path that is there comes first"
+    assert 3 == kt("adapter", "validate", "nonesuch", cwd=tmp_path).code
+
+
 def test_what_is_no_toml_and_what_is_not_there(kt: Any, tmp_path: Path) -> None:
     (tmp_path / "adapter.toml").write_bytes(b"\xff\xfe = [")
 

@@ -27,6 +27,19 @@ def test_what_was_asked_for_is_in_it(kt: Any, tmp_path: Path) -> None:
     assert adapter.start is not None and "/usr/bin/bot" == adapter.start.exec
 
 
+def test_one_source_counts(kt: Any, tmp_path: Path) -> None:
+    done = kt("adapter", "new", str(tmp_path / "a"), "--observed", "--self-reported")
+
+    assert (2, "", True) == (done.code, done.out, "wanted one of them" in done.err)
+    assert not (tmp_path / "a").exists()
+
+
+def test_the_next_command_can_be_copied(kt: Any, tmp_path: Path) -> None:
+    done = kt("adapter", "new", "Bad Dir", cwd=tmp_path)
+
+    assert "kt adapter validate 'Bad Dir/adapter.toml'\n" in done.err
+
+
 def test_a_file_that_is_there_is_left_alone(kt: Any, tmp_path: Path) -> None:
     (tmp_path / "adapter.toml").write_text("mine")
 

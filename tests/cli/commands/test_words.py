@@ -206,6 +206,49 @@ def test_config_set_takes_a_leading_dash_as_it_is(
     assert (0, f"agent.X = {value}\n") == (done.code, done.out)
 
 
+def test_a_flag_behind_the_value_is_told_where_it_goes(kt: Any) -> None:
+    done = kt("agent", "config", "set", "bot", "model", "m", "--json")
+    of_all = kt("config", "set", "model", "m", "--json")
+
+    assert (2, 2) == (done.code, of_all.code)
+    assert "got --json behind VALUE, wanted it before NAME" in done.err
+    assert "wanted it before KEY" in of_all.err
+    assert "NAME KEY VALUE\n" in kt("agent", "config", "set", "--help").out.replace("[OPTIONS] ", "")
+
+
+@pytest.mark.parametrize("words", [("secret",), ("config",), ("agent", "config"), ("agent", "memory")])
+def test_groups_list_their_verbs_in_the_order_of_a_life_and_whole(kt: Any, words: tuple[str, ...]) -> None:
+    shown = kt(*words).out.partition("Commands:")[2]
+
+    assert "..." not in shown
+    first = {"memory": "attach"}.get(words[-1], "set")
+    assert first == shown.split()[0]
+
+
+def test_an_address_in_a_piped_table_stays_in_its_line(script: Any, kt: Any) -> None:
+    url = "http://127.0.0.1:40001/" + "token/" * 30
+    entries = [ENTRY | {"key": "metering.base_url", "value": url}]
+    script.answer_json(200, {"schema_version": 1, "entries": entries})
+
+    assert f"metering.base_url  {url}" in kt("agent", "config", "get", "bot", env={"COLUMNS": ""}).out
+
+
+def test_show_says_parked_as_the_list_does(script: Any, kt: Any) -> None:
+    parked = INSTANCE | {"state": "failed", "restart": {"parked": "because"}}
+    script.answer_json(200, {"schema_version": 2, "instance": parked})
+
+    assert "failed, parked" in kt("agent", "show", "bot").out
+
+
+def test_usage_explains_a_lower_bound_without_an_unknown_call(script: Any, kt: Any) -> None:
+    view = USAGE | {"usage_known": "partial", "unmeasured_calls": 0}
+    for usage in (view, USAGE):
+        script.answer_json(200, {"schema_version": 2, "instance": "bot", "usage": usage})
+
+    assert "≥ although no call is unknown" in kt("agent", "usage", "bot").out
+    assert "≥ although" not in kt("agent", "usage", "bot").out
+
+
 ENTRY = {
     "key": "agent.A&B",
     "value": "v\x1b w",
@@ -510,7 +553,8 @@ def test_a_list_fits_into_the_columns_that_are_asked_for(script: Any, kt: Any) -
 
     texts = {width: kt("agent", "list", env={"COLUMNS": width}).out for width in ("", "60", "120")}
 
-    assert max(map(len, texts[""].splitlines())) <= 80
+    assert "an-agent-with-a-rather-long-name" in texts[""], "what is piped is never broken"
+    assert len(texts[""].splitlines()) < len(texts["60"].splitlines())
     assert max(map(len, texts["60"].splitlines())) <= 60
 
 

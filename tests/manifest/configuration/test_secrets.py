@@ -54,10 +54,33 @@ def test_an_entry_that_is_no_text_is_absent(file: Path, name: str) -> None:
         secrets.resolve(f"secret:{name}", environment={}, secrets_file=file)
 
     assert (1, name) == (caught.value.exit_code, caught.value.name)
-    assert len(caught.value.tried) == 3
-    assert all(
-        part in str(caught.value) for part in (*caught.value.tried, caught.value.wanted, caught.value.do)
+    is_there = name in ("NUMBER", "table")
+    assert (("an entry in secrets.toml that is no text",) if is_there else ()) == caught.value.tried
+    assert all(part in str(caught.value) for part in (caught.value.got, caught.value.wanted, caught.value.do))
+
+
+def test_the_message_is_short_and_right_whenever_it_is_read(tmp_path: Path) -> None:
+    with pytest.raises(secrets.SecretUnresolved) as caught:
+        secrets.resolve("secret:KEY", environment={}, secrets_file=tmp_path / "secrets.toml")
+
+    assert str(caught.value) == (
+        "unresolved secret: wanted a value for secret:KEY, got none in the caller's environment, secrets.toml or the "
+        "keyring; `kt secret set KEY`, or start with the variable KEY"
     )
+
+
+def test_what_is_missing_can_be_shown_masked(tmp_path: Path) -> None:
+    missing: list[secrets.SecretUnresolved] = []
+
+    resolved = secrets.resolve_all(
+        {"agent.A": "secret:A", "agent.B": "x ${secret:A} ${secret:B}"},
+        environment={},
+        secrets_file=tmp_path / "secrets.toml",
+        missing=missing,
+    )
+
+    assert {"agent.A": "secret:****", "agent.B": "x secret:**** secret:****"} == dict(resolved.values)
+    assert ["A", "B"] == [error.name for error in missing]
 
 
 def test_a_value_that_no_variable_can_carry_is_none(file: Path) -> None:
@@ -110,7 +133,7 @@ def test_a_file_that_is_none_is_told_without_waiting(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
 
     for name, says in (
-        ("missing", "there is no missing"),
+        ("missing", "got none in the caller's environment, secrets.toml or the keyring"),
         ("fifo", "a FIFO"),
         ("loop", "cannot be read"),
         ("\0", "cannot be read"),

@@ -56,6 +56,13 @@ def test_a_link_to_a_program_is_one(tmp_path: Path) -> None:
     assert executable.find_executable(str(tmp_path / "link"), {}, tmp_path) == str(tmp_path / "link")
 
 
+def test_who_set_the_path_is_told(tmp_path: Path) -> None:
+    with pytest.raises(
+        executable.ExecutableMissing, match=r"install it, or correct agent\.PATH, which sets PATH"
+    ):
+        executable.find_executable("prog", {"PATH": "x"}, tmp_path, path_from="agent.PATH")
+
+
 def test_what_is_nowhere_is_missing_and_says_where_it_was_looked_for(tmp_path: Path) -> None:
     (tmp_path / "dangling").symlink_to("nowhere")
 

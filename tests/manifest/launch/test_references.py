@@ -50,6 +50,11 @@ def test_nothing_else_can(key: str, told: str) -> None:
     assert told in str(references.fault_in_key(key))
 
 
+def test_the_nearest_one_is_told_in_a_half_sentence() -> None:
+    assert '"modle", which is no setting (did you mean model?)' == references.fault_in_key("modle")
+    assert '"HOME", which is no setting' == references.fault_in_key("HOME")
+
+
 def test_a_secrets_name_is_told_from_a_settings() -> None:
     assert references.is_secret("secret:X")
     assert not references.is_secret("model")

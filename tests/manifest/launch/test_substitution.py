@@ -68,6 +68,12 @@ def test_the_message_says_got_wanted_and_what_to_do() -> None:
     )
 
 
+def test_the_agent_is_named_where_it_is_known() -> None:
+    error = PlaceholderUnset([Unset("model", "A", False)], agent="bot")
+
+    assert "kt agent config set bot agent.A VALUE" in str(error)
+
+
 def test_of_many_some_are_named_and_the_rest_counted() -> None:
     error = PlaceholderUnset([Unset("k", f"V{number}", False) for number in range(20)])
 

@@ -16,12 +16,11 @@ from kt_supervisor.engine.instance.current_settings import Settings
 from kt_supervisor.engine.instance.instance import Instance
 from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.run.run_settings import Started
+from kt_supervisor.engine.telling.launch_view import HIDDEN_PART
 
 CHILDREN_NAMED = 8
 _REFUSED = "so that the next start is refused"
 _IN_FORCE = "in force already"
-HIDDEN_PART = "****"
-"""What is shown in place of a listener's token."""
 
 
 class KeyNotSet(Exception):

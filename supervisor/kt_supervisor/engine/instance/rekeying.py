@@ -4,10 +4,12 @@ import asyncio
 
 from kt_ledger.records import InstanceRow, State
 from kt_manifest.configuration import options, secrets
+from kt_supervisor.engine.instance.restart_policy import History
 from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.run import launching
 from kt_supervisor.engine.run.current_run import CurrentRun
 
+_PARKED = "{name} does not run, and refers to it: `kt agent start {name}` starts it with the new value"
 _CALLS = frozenset({State.STARTING, State.RUNNING, State.PAUSED})
 
 
@@ -19,6 +21,8 @@ async def rekey(
     The caller holds the instance's lock. The setting is looked at as it holds for the Run now, an override of its start
     included: the key that it refers to is the one that the operator means.
     """
+    if row.state is State.FAILED and History.from_json(row.restart).parked:
+        return await _waits(parts, row, names)
     if row.state not in _CALLS or current is None:
         return None
     try:
@@ -36,3 +40,12 @@ async def rekey(
     if await parts.listeners.rekey(row.id, current.run, provider.key):
         return []
     return [f"the gateway is told of the new key of {row.name} as soon as it answers"]
+
+
+async def _waits(parts: Parts, row: InstanceRow, names: frozenset[str]) -> list[str] | None:
+    """Say so of an agent that nobody brings back, if a setting of it refers to one of these secrets."""
+    try:
+        entries = await asyncio.to_thread(parts.settings.for_a_restart, row)
+    except Exception:
+        return None  # its settings are refused: a start would say why
+    return [_PARKED.format(name=row.name)] if secrets.names(one.value for one in entries) & names else None

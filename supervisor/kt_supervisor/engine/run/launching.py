@@ -103,16 +103,26 @@ def plan(
 
 
 def plan_unrendered(
-    files: StateLayout, row: InstanceRow, *, entries: Sequence[Entry], environment: Mapping[str, str]
+    files: StateLayout,
+    row: InstanceRow,
+    *,
+    entries: Sequence[Entry],
+    environment: Mapping[str, str],
+    missing: list[secrets.SecretUnresolved] | None = None,
 ) -> Plan:
-    """Return how an instance would be started, as far as that can be said without rendering; raises as `plan`."""
+    """Return how an instance would be started, as far as that can be said without rendering; raises as `plan`.
+
+    With `missing` (`secrets.resolve_all`), a plan without its secrets is one for showing.
+    """
     adapter = Adapter.from_json(row.adapter)
     if adapter.start is None:
         raise render.NothingToLaunch(adapter.kind)
     home = files.home(row.name)
     memory_dir = memory_folder.folder(home, row.memory)
     given = layers.effective(entries)
-    resolved = secrets.resolve_all(given, environment=environment, secrets_file=files.secrets)
+    resolved = secrets.resolve_all(
+        given, environment=environment, secrets_file=files.secrets, missing=missing
+    )
     values = settings.check_resolved(resolved)
     inherited = _inherited(environment, values)
     provider = metering.upstream(values)
@@ -252,7 +262,7 @@ def program(
     """
     plan.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     launch = render.render(plan.adapter, plan.values, run_facts(plan, row, run, port=port))
-    executable = render.find_executable(launch.argv[0], launch.env, plan.home)
+    executable = render.program(launch, plan.home)
     declared = plan.adapter.ready
     ready = None if declared is None else readiness.probe(declared, launch.env, plan.home)
     _write(plan, launch)

@@ -11,6 +11,7 @@ from kt_ledger.layout import StateLayout
 from kt_ledger.records import InstanceRow, RunRow
 from kt_manifest.configuration import options
 from kt_manifest.configuration.layers import Entry
+from kt_manifest.configuration.secrets import SecretUnresolved
 from kt_manifest.launch import agent_home, masking, readiness, render
 from kt_manifest.launch.render import Launch
 from kt_manifest.launch.substitution import PlaceholderUnset
@@ -40,7 +41,8 @@ class Compared:
 class Preview:
     """The next start: `launch` is None where not even that can be said; `refusals` are why it would not begin.
 
-    `shown` is `launch` with its secrets masked, part for part; None where that cannot be rendered.
+    `shown` is `launch` with its secrets masked, part for part; None where that cannot be rendered. Of secrets that are
+    missing, the mask itself is in the launch.
     """
 
     plan: Plan | None
@@ -65,27 +67,36 @@ def preview(
     Args:
         entries: what is set for it now, or why that cannot be said (`CurrentSettings.for_a_fresh_start`).
         environment: the variables of whoever would start it.
-        run: the Run under way; its token and id are taken, so that only what would really change differs.
+        run: the Run under way; it is compared with a start that had its token and id, so that only what would really
+            change differs.
     """
+    missing: list[SecretUnresolved] = []
     try:
         found = entries()
-        plan = launching.plan_unrendered(files, row, entries=found, environment=environment)
-        facts = launching.run_facts(plan, row, run, port=row.port)
+        plan = launching.plan_unrendered(files, row, entries=found, environment=environment, missing=missing)
+        facts = launching.run_facts(plan, row)
         launch = render.preview(plan.adapter, plan.values, facts)
     except Exception as error:
         if getattr(error, "exit_code", None) is None:
             raise
-        return Preview(plan=None, launch=None, executable=None, refusals=(str(error),))
-    refusals = [str(PlaceholderUnset(launch.unset))] if launch.unset else []
+        # A missing secret may be all that is wrong with a value: what stands for it is none.
+        told = tuple(map(str, missing)) or (str(error),)
+        return Preview(plan=None, launch=None, executable=None, refusals=told)
+    refusals = list(map(str, missing))
+    if launch.unset:
+        refusals.append(str(PlaceholderUnset(launch.unset, agent=row.name)))
     executable = None
     try:
-        executable = render.find_executable(launch.argv[0], launch.env, plan.home)
+        executable = render.program(launch, plan.home)
         if plan.adapter.ready is not None:
             readiness.probe(plan.adapter.ready, launch.env, plan.home)
     except (render.ExecutableMissing, render.NotExecutable, readiness.ProbeUnresolved) as error:
         refusals.append(str(error))
-    token = launching.NEXT_TOKEN if run is None else run.token
-    hidden = (*sorted(launch.secret_texts | frozenset(plan.secrets.values())), token)
+    again = launch
+    if run is not None:
+        again = render.preview(plan.adapter, plan.values, launching.run_facts(plan, row, run, port=row.port))
+    tokens = (launching.NEXT_TOKEN, *(() if run is None else (run.token,)))
+    hidden = (*sorted(launch.secret_texts | frozenset(plan.secrets.values())), *tokens)
     return Preview(
         plan=plan,
         launch=launch,
@@ -95,7 +106,7 @@ def preview(
         hidden=hidden,
         running=None
         if run is None
-        else _compared(run, launch, executable, plan.home, _of_settings(files, row, run, found)),
+        else _compared(run, again, executable, plan.home, _of_settings(files, row, run, found)),
     )
 
 

@@ -6,13 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kt_manifest.configuration import clear_keys, options, secrets
+from kt_manifest.configuration import clear_keys, secrets
 from kt_manifest.launch import inheritance, substitution
 from kt_manifest.launch.provenance import EnvEntry
 from kt_manifest.launch.render import ArgEntry, Launch
 from kt_supervisor.engine.run.previewing import Compared, Preview
 
 VERSION = 1
+HIDDEN_PART = "****"
+"""What is shown in place of a listener's token in its address."""
 UNSEEN = "its process cannot be looked at, so nobody can say in what it differs"
 Mask = Callable[[str], str]
 
@@ -38,22 +40,19 @@ def document(name: str, state: str, preview: Preview, *, reveal: bool) -> dict[s
     if launch is None or preview.plan is None:
         return facts
     mask = _plain if reveal else _mask(preview.hidden)
-    secret_keys = frozenset() if reveal else preview.plan.secret_keys | {options.UPSTREAM_API_KEY}
     shown = launch if reveal else preview.shown or _withheld(launch)
-    facts["launch"] = _launch(shown, preview, mask, secret_keys, reveal=reveal)
+    facts["launch"] = _launch(shown, preview, mask, reveal=reveal)
     return facts
 
 
-def _launch(
-    launch: Launch, preview: Preview, mask: Mask, secret_keys: frozenset[str], *, reveal: bool
-) -> dict[str, Any]:
+def _launch(launch: Launch, preview: Preview, mask: Mask, *, reveal: bool) -> dict[str, Any]:
     assert preview.plan is not None
     return {
         "executable": preview.executable,
         "cwd": str(preview.plan.home),
         "argv": [_argument(entry, mask) for entry in launch.arguments],
         "env": [
-            _variable(entry, mask, secret_keys, reveal=reveal)
+            _variable(entry, mask, reveal=reveal)
             for entry in sorted(launch.variables, key=lambda entry: entry.name)
         ],
         "folders": list(launch.folders),
@@ -95,11 +94,9 @@ def _argument(entry: ArgEntry, mask: Mask) -> dict[str, Any]:
     return {"text": mask(entry.text), "source": str(entry.source), "key": entry.key or None}
 
 
-def _variable(entry: EnvEntry, mask: Mask, secret_keys: frozenset[str], *, reveal: bool) -> dict[str, Any]:
+def _variable(entry: EnvEntry, mask: Mask, *, reveal: bool) -> dict[str, Any]:
     value = mask(entry.value)
-    if entry.value and entry.key in secret_keys:
-        value = secrets.MASK
-    elif entry.value and not reveal and inheritance.is_provider_key(entry.name):
+    if entry.value and not reveal and inheritance.is_provider_key(entry.name):
         value = clear_keys.MASK
     return {"name": entry.name, "value": value, "source": str(entry.source), "key": entry.key or None}
 

@@ -111,6 +111,19 @@ def test_what_would_refuse_a_start_is_told(
     assert said in refusal
 
 
+def test_what_can_be_said_without_a_secret_is_said(files: StateLayout) -> None:
+    _set(files, "agent.A", "secret:NOWHERE")
+    _set(files, "agent.PATH", "/nowhere")
+
+    found = previewing.preview(
+        files, _row(argv=("prog",)), entries=_entries(files, _row()), environment=CALLER, run=None
+    )
+
+    assert found.launch is not None
+    assert "secret:****" == found.launch.env["A"]
+    assert ["secret:NOWHERE" in found.refusals[0], "correct agent.PATH" in found.refusals[1]] == [True, True]
+
+
 def test_a_mistake_of_ours_is_no_refusal(files: StateLayout) -> None:
     with pytest.raises(AttributeError):
         previewing.preview(files, None, entries=_entries(files, None), environment=CALLER, run=None)  # type: ignore[arg-type]

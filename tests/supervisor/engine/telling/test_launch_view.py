@@ -14,7 +14,7 @@ from kt_manifest.configuration.layers import Entry
 from kt_manifest.contract import kinds
 from kt_manifest.contract.snapshot import EnvTarget, FileTarget, FlagTarget, Rule, Shape
 from kt_supervisor.engine.instance.current_settings import CurrentSettings
-from kt_supervisor.engine.run import previewing
+from kt_supervisor.engine.run import launching, previewing
 from kt_supervisor.engine.run.previewing import Compared, Difference, Preview
 from kt_supervisor.engine.telling import launch_view
 
@@ -27,9 +27,10 @@ RULES = (
     Rule("acp.command", FlagTarget("--secret")),
     Rule("model", FileTarget("theirs.json", "api.key"), Shape(format="json", merge=True)),
     Rule("agent.TOOL_API_KEY", FileTarget("theirs.json", "tool"), Shape(format="json", merge=True)),
+    Rule("agent.BOTH", FlagTarget("--both")),
     Rule("agent.PLAIN", FileTarget("theirs.json", "plain"), Shape(format="json", merge=True)),
 )
-CALLER = {"PATH": "/bin:/usr/bin", "MY_KEY": KEY, "OWN": OWN, "CANARY_API_KEY": CLEAR}
+CALLER = {"PATH": "/bin:/usr/bin", "MY_KEY": KEY, "OWN": OWN, "MORE": "more-canary", "CANARY_API_KEY": CLEAR}
 
 
 @pytest.fixture
@@ -43,6 +44,8 @@ def preview(tmp_path: Path) -> Preview:
         "model": "secret:OWN",
         "acp.command": "secret:OWN",
         "agent.COPY": "secret:OWN",
+        "agent.EXTRA": "Bearer ${secret:OWN}",
+        "agent.BOTH": "${secret:MORE} at ${metering.base_url}",
         "agent.OTHER_API_KEY": CLEAR,
         "agent.PLAIN": "shown",
         "agent.OPEN": "shown",
@@ -72,7 +75,11 @@ def test_no_secret_and_no_token_is_shown(preview: Preview) -> None:
     assert {"name": "COPY", "value": "secret:****", "source": "setting", "key": "agent.COPY"} == env["COPY"]
     assert {"name": "OPEN", "value": "shown", "source": "setting", "key": "agent.OPEN"} == env["OPEN"]
     assert not {"PLAIN", "TOOL_API_KEY"} & set(env), "a rule alone delivers what it names"
-    assert "secret:****" == env["URL"]["value"]
+    assert "http://127.0.0.1:1/****/v1" == env["URL"]["value"], "as `config get` shows it"
+    assert "http://127.0.0.1:1/****/v1" in [word["text"] for word in document["launch"]["argv"]]
+    assert "Bearer secret:****" == env["EXTRA"]["value"]
+    both = document["launch"]["argv"][document_at(document, "--both") + 1]["text"]
+    assert "secret:**** at http://127.0.0.1:1/****/v1" == both
     assert "secret:****" == env["OWN"]["value"]
     assert ["****"] * 2 == [env[name]["value"] for name in ("CANARY_API_KEY", "OTHER_API_KEY")]
     assert 'key = "secret:****"' in document["launch"]["files"][0]["content"]
@@ -82,17 +89,23 @@ def test_no_secret_and_no_token_is_shown(preview: Preview) -> None:
         {"at": ["plain"], "value": "shown"},
     ]
     assert [{"path": "theirs.json", "format": "json", "values": values}] == document["launch"]["merges"]
-    assert ["--secret", "secret:****"] == [word["text"] for word in document["launch"]["argv"][-2:]]
+    assert "secret:****" == document["launch"]["argv"][document_at(document, "--secret") + 1]["text"]
+
+
+def document_at(document: dict[str, Any], word: str) -> int:
+    return [entry["text"] for entry in document["launch"]["argv"]].index(word)
 
 
 def test_with_reveal_everything_is(preview: Preview) -> None:
     document = launch_view.document("bot", "stopped", preview, reveal=True)
 
     env = _env(document)
-    assert (OWN, CLEAR, CLEAR, TOKEN) == tuple(
+    assert (OWN, CLEAR, CLEAR, launching.NEXT_TOKEN) == tuple(
         env[name]["value"] for name in ("COPY", "CANARY_API_KEY", "OTHER_API_KEY", "A_KEY")
     )
-    assert TOKEN in env["URL"]["value"]
+    assert launching.NEXT_TOKEN in env["URL"]["value"]
+    assert launching.NEXT_RUN == env["KT_RUN"]["value"], "the Run under way has another"
+    assert TOKEN not in json.dumps(document)
     assert KEY not in json.dumps(document), "the agent never gets the provider's key, so nothing shows it"
 
 
