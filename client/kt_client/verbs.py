@@ -222,11 +222,12 @@ class Verbs[Document, Lines](ConfigurationVerbs[Document], ABC):
 
     # -- secrets -----------------------------------------------------------------------------------------------
     def secrets_changed(self, *names: str) -> Document:
-        """Tell the engine that these secrets have other values now; `rekeyed` names whose gateway carries one at once.
+        """Tell the engine that these secrets have other values now, or none.
 
+        `rekeyed` names whose gateway carries another one at once, `keeping` whose calls go on with the old one.
         Starts nothing: where no engine runs, none has a key to replace.
         """
-        away = {"schema_version": 1, "rekeyed": [], "notices": []}
+        away = {"schema_version": 1, "rekeyed": [], "keeping": [], "notices": []}
         body = {"names": list(names)}
         return self._ask(Request(method="POST", target="/v1/secrets/changed", body=body, away=away))
 

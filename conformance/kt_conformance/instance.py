@@ -5,9 +5,10 @@ from typing import Any
 
 from kt_client import place
 from kt_conformance import processes
+from kt_conformance.bounded_client import BoundedClient
 from kt_conformance.deadline import Deadline
 from kt_conformance.report import SectionFailed
-from kt_conformance.rig import NAME, BoundedClient
+from kt_conformance.rig import NAME
 from kt_manifest.contract.snapshot import Adapter
 
 STOP_S = 5.0

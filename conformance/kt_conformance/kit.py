@@ -10,10 +10,11 @@ from pathlib import Path
 
 from kt_client.errors import KtError
 from kt_conformance import report, subject
+from kt_conformance.bounded_client import WHOLE_S
 from kt_conformance.catalogue import SECTIONS
 from kt_conformance.deadline import Deadline
 from kt_conformance.report import NotApplicable, Report, Result, SectionFailed
-from kt_conformance.rig import WHOLE_S, Rig
+from kt_conformance.rig import Rig
 from kt_conformance.stage import Stage
 from kt_manifest import nearest
 from kt_manifest.contract import manifest

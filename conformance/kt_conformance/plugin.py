@@ -94,12 +94,12 @@ class _Run:
         self.names = names
         self._rig: Rig | None = None
 
-    def result(self, name: str) -> Result:
-        """Run one section. Raises what making the engine raises."""
+    def result(self, name: str, tell: Callable[[str], None]) -> Result:
+        """Run one section; `tell` is told what earlier runs had left. Raises what making the engine raises."""
         from kt_conformance import kit, rig
 
         if self._rig is None:
-            self._rig = rig.Rig().__enter__()
+            self._rig = rig.Rig(tell=tell).__enter__()
         return kit.one(self.found, self._rig, name)
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ class SectionItem(pytest.Item):
         """Run it: a fail fails, what is not applicable is skipped."""
         from kt_conformance import report
 
-        result = self._run.result(self.name)
+        result = self._run.result(self.name, lambda sentence: self.warn(pytest.PytestWarning(sentence)))
         facts = {"driven_by": result.driven_by, "warnings": list(result.warnings)}
         self.user_properties += list(facts.items())
         for sentence in result.warnings:

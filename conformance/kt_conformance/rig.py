@@ -1,68 +1,55 @@
 """What a run needs: an engine, a provider, and a state directory of their own; and the end of all three.
 
 Law: whatever happens in between, nothing is left. Where the engine does not stop when it is told to, what belongs to
-this state directory is found by its name, and killed.
+this state directory is found by its name, and killed. A kit that is killed itself has an undertaker (`undertaker`), and
+the next run sweeps what that one left (`estate`).
 """
 
 import contextlib
 import os
 import shutil
 import signal
-import tempfile
+import sys
 import threading
-from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
-from typing import Any, Self
+from collections.abc import Callable, Iterator
+from typing import Self
 
-from kt_client import Client
-from kt_client.errors import EngineAway, KtError
-from kt_client.wire import Request
-from kt_conformance import processes
+from kt_client.errors import KtError
+from kt_conformance import estate, processes
+from kt_conformance.bounded_client import BoundedClient
 from kt_conformance.deadline import Deadline
 from kt_conformance.provider import Provider
+from kt_conformance.undertaker import Undertaker
 
 NAME = "tck-subject"
-KEEPER = "kt_supervisor/keeper"
-ANSWER_S = 5.0
 SHORT_STOP_S = 2.0
 STOP_TIMEOUT_S = 25.0
-KILL_TIMEOUT_S = 5.0
-WHOLE_S = 240.0
-
-
-class BoundedClient(Client):
-    """A client whose every call ends with the time that the present section has."""
-
-    def __init__(self, state_dir: Path) -> None:
-        super().__init__(state_dir)
-        self.deadline = Deadline(WHOLE_S)
-
-    def perform(self, request: Request) -> Any:
-        """Ask, within what is left."""
-        return super().perform(self._bounded(request))
-
-    def lines(self, request: Request, *, reader: int | None = None) -> Iterator[Any]:
-        """Yield lines, within what is left."""
-        yield from super().lines(self._bounded(request), reader=reader)
-
-    def _bounded(self, request: Request) -> Request:
-        left_s = max(self.deadline.left_s, 0.5)
-        return replace(request, timeout_s=min(request.timeout_s or left_s, left_s))
 
 
 class Rig:
     """Everything is there while it is entered. A context manager, once."""
 
+    def __init__(self, *, tell: Callable[[str], None] | None = None) -> None:
+        """Begin with nothing; `tell` is told what earlier runs had left, on stderr unless said otherwise."""
+        self._tell = tell or _on_stderr
+
     def __enter__(self) -> Self:
-        """Make the state directory, and start engine and provider.
+        """End what killed runs have left, make the state directory, and start engine and provider.
 
         Raises:
-            KtError: there can be no engine; nothing is left.
+            KtError, OSError: there can be no engine; nothing is left.
         """
-        self.root = Path(tempfile.mkdtemp(prefix="kt-tck-"))
+        for sentence in estate.sweep():
+            self._tell(sentence)
+        self.root, self._lock = estate.found()
+        try:
+            self._undertaker = Undertaker(self.root)
+        except BaseException:
+            shutil.rmtree(self.root, ignore_errors=True)
+            os.close(self._lock)
+            raise
         self.provider = Provider()
-        self.kt = BoundedClient(self.root / "state")
+        self.kt = BoundedClient(self.root / estate.STATE)
         try:
             self.kt.engine_start()
         except BaseException:
@@ -81,10 +68,12 @@ class Rig:
             try:
                 self._stop()
             except (KtError, OSError):
-                self._forbid_another_engine()
-            self._kill_what_is_left()
+                estate.forbid_another_engine(self.kt.files)
+            estate.kill_what_is_left(self.root)
             self.provider.close()
             shutil.rmtree(self.root, ignore_errors=True)
+            self._undertaker.dismiss()
+            os.close(self._lock)
 
     def clear(self) -> None:
         """Have no subject any more: stopped where it runs, removed where it is registered."""
@@ -94,56 +83,19 @@ class Rig:
             self.kt.remove(NAME, delete=True, force=True)
 
     def _stop(self) -> None:
-        self.kt.deadline = Deadline(ANSWER_S)
-        if not self.kt.engine_status()["running"]:
-            raise EngineAway("it has ended", code="engine_away")
-        self.kt.deadline = Deadline(STOP_TIMEOUT_S)
-        self.clear()
-        self.kt.engine_stop(everything=True, timeout_s=STOP_TIMEOUT_S)
+        self.kt.deadline = Deadline(estate.ANSWER_S)
+        if self.kt.engine_status()["running"]:
+            self.kt.deadline = Deadline(STOP_TIMEOUT_S)
+            self.clear()
+        estate.stop_engine(self.kt, timeout_s=STOP_TIMEOUT_S)
 
     def ours(self) -> list[processes.Process]:
-        """Return the processes of this state directory: by their command line, or by the Run that they are in.
-
-        A keeper hides what it was started with: it is known by the agent that it is the parent of.
-        """
-        if not processes.visible():
-            return []
-        name = str(self.root)
-        runs = self.kt.files.runs
-        marks = {f"KT_RUN={run.name}" for run in runs.iterdir()} if runs.is_dir() else set()
-        found = {}
-        for process in processes.everyone():
-            named = any(name in word for word in processes.arguments(process.pid))
-            inside = bool(marks & _marks_of(process.pid))
-            if process.pid != os.getpid() and (named or inside):
-                found[process.pid] = process
-            if inside and (keeper := _keeper_of(process)) is not None:
-                found[keeper.pid] = keeper
-        return list(found.values())
-
-    def _forbid_another_engine(self) -> None:
-        """Tell keepers that nobody wants an engine here any more, so that none brings it back."""
-        with contextlib.suppress(OSError):
-            self.kt.files.engine_stopped.write_text("the conformance kit has ended\n")
-
-    def _kill_what_is_left(self) -> None:
-        deadline = Deadline(KILL_TIMEOUT_S)
-        while (left := self.ours()) and deadline.left_s:
-            for process in left:
-                with contextlib.suppress(OSError):
-                    os.kill(process.pid, signal.SIGKILL)
-            threading.Event().wait(0.05)
+        """Return the processes of this run of the kit."""
+        return estate.belonging(self.root)
 
 
-def _keeper_of(process: processes.Process) -> processes.Process | None:
-    parent = processes.read(process.parent)
-    ours = parent is not None and any(KEEPER in word for word in processes.arguments(parent.pid))
-    return parent if ours else None
-
-
-def _marks_of(pid: int) -> set[str]:
-    environment = processes.environment(pid)
-    return {f"KT_RUN={environment['KT_RUN']}"} if "KT_RUN" in environment else set()
+def _on_stderr(sentence: str) -> None:
+    sys.stderr.write(f"kt: {sentence}\n")
 
 
 @contextlib.contextmanager

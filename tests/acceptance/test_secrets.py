@@ -178,11 +178,25 @@ def test_the_life_of_a_secret(place: House, provider: Any) -> None:
     assert f"Bearer {KEY}-new" == ask(place, provider)
     assert started["run_id"] == place.entry("bot")["run_id"]
 
+    # removed while it runs: it is said who goes on with it, also where the setting names another one by then
+    removed = kt(place, "secret", "rm", "PROVIDER_KEY")
+    assert "bot runs, and its calls go on with the key that it has until it is restarted" in removed
+    assert "kt secret set PROVIDER_KEY" in removed
+    assert f"Bearer {KEY}-new" == ask(place, provider)
+    kt(place, "secret", "set", "PROVIDER_KEY", typed=KEY + "-new\n")
+    place.set("bot", "metering.upstream_api_key", "secret:ANOTHER_KEY")
+    removed = kt(place, "secret", "rm", "PROVIDER_KEY", "--json")
+    document = json.loads(removed[: removed.rindex("}") + 1])
+    assert (["bot"], []) == (document["keeping"], document["rekeyed"])
+    assert ["bot was started with PROVIDER_KEY"] == [told.partition(",")[0] for told in document["notices"]]
+    place.set("bot", "metering.upstream_api_key", "secret:PROVIDER_KEY")
+    kt(place, "secret", "set", "PROVIDER_KEY", typed=KEY + "-new\n")
+
     # an engine that did not begin the Run finds the values again: in the file, and in what the agent was given
     place.kill_engine()
     place.boot()
     ask(place, provider)
-    place.until(lambda: sum("answered" in line for line in said(place)) == 3, "the third answer is told")
+    place.until(lambda: sum("answered" in line for line in said(place)) == 4, "the fourth answer is told")
 
     # a restart without a caller does not find the agent's own secret, and says which
     (place.files.home("bot") / "die").touch()

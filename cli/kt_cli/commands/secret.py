@@ -116,7 +116,10 @@ def list_secrets(*, as_json: bool) -> None:
 )
 @output.json_option
 def remove(name: str, *, in_keyring: bool, as_json: bool) -> None:
-    """Forget a secret. Agents that run keep what they have until their next start.
+    """Forget a secret. Agents that run keep what they have until their next start, and are named.
+
+    A provider's key that the gateway puts in is replaced at once where the name
+    stands for another one elsewhere, in the keyring for instance.
 
     \b
     Example:
@@ -132,9 +135,14 @@ def remove(name: str, *, in_keyring: bool, as_json: bool) -> None:
         raise NoSuchSecret(name, place)
     users = secret_places.users(files, registered=_registered()).get(name, [])
     notices = [f"{agent['name']} refers to it: {', '.join(agent['keys'])}" for agent in users]
-    _tell({"name": name, "place": place, "removed": True, "notices": notices}, as_json=as_json)
+    told = _changed(name)
+    facts: dict[str, Any] = {"name": name, "place": place, "removed": True}
+    facts |= {"rekeyed": told["rekeyed"], "keeping": told["keeping"]}
+    _tell({**facts, "notices": notices + told["notices"]}, as_json=as_json)
     if not as_json:
         output.result(f"Removed {terminal.visible(name)} from {place}.")
+        for agent in told["rekeyed"]:
+            output.result(f"{agent}: its calls carry what the name stands for elsewhere from now on.")
 
 
 class NoSuchSecret(Exception):
@@ -207,8 +215,9 @@ def _changed(name: str) -> dict[str, Any]:
     try:
         told = Client(environment.state().root, start_engine=False).secrets_changed(name)
     except KtError as error:
-        return {"rekeyed": [], "notices": [f"agents that run keep the key that they have: {error}"]}
-    return {"rekeyed": list(told.get("rekeyed", ())), "notices": list(told.get("notices", ()))}
+        notice = f"agents that run keep the key that they have: {error}"
+        return {"rekeyed": [], "keeping": [], "notices": [notice]}
+    return {part: list(told.get(part, ())) for part in ("rekeyed", "keeping", "notices")}
 
 
 def _registered() -> frozenset[str] | None:

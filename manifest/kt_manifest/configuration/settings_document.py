@@ -97,8 +97,9 @@ that they differ. `unset NAME` in that shell, and the kept value is used.
 
 `kt secret set NAME` reads the value from standard input, or asks for it on a terminal; it never takes an argument. One
 newline at the end of what is piped is not part of the value. `--keyring` keeps it there. A value of several lines (a
-PEM key) is written into the file by hand. `kt secret rm NAME` forgets it; `kt secret list` says where each is found and
-who refers to it. All three work without an engine.
+PEM key) is written into the file by hand. `kt secret rm NAME` forgets it, and says which
+agents that run go on with it; `kt secret list` says where each is found and who refers to it. All three work without an
+engine.
 
 A secret that is found nowhere refuses the start, and parks a restart that nobody asked for, with its name. It is shown
 as `secret:****`, also inside of a text: `Bearer secret:****`. The clear text reaches the place that the adapter maps

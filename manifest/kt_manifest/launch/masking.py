@@ -70,14 +70,14 @@ def _masked(values: Mapping[str, Value], mask: Mask) -> dict[str, Value]:
 def _facts(run: RunFacts, mask: Mask) -> RunFacts:
     return replace(
         run,
-        metering_base_url=_address(run.metering_base_url, mask),
-        metering_origin=_address(run.metering_origin, mask),
+        metering_base_url=_address(run.metering_base_url, run),
+        metering_origin=_address(run.metering_origin, run),
         placeholder_key=None if run.placeholder_key is None else mask(run.placeholder_key),
         written=_masked(run.written, mask),
         secrets=dict.fromkeys(run.secrets, secrets.MASK),
     )
 
 
-def _address(url: str | None, mask: Mask) -> str | None:
-    """Return a listener's address without its token; its path may hold a secret of the provider's address."""
-    return None if url is None else str(secrets.mask_address(mask(url)))
+def _address(url: str | None, run: RunFacts) -> str | None:
+    """Return a listener's address without its token; in its path, the provider's, a secret of that may stand."""
+    return None if url is None else _mask(run.secrets.values())(str(secrets.mask_address(url)))

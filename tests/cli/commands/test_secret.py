@@ -123,7 +123,11 @@ def test_the_list_names_places_and_the_removal_forgets(kt: Any) -> None:
     empty = piped(kt, "list")
 
     assert "environment (wins: the values differ), secrets.toml" in listed.stdout.decode()
-    assert b"Removed KEY from secrets.toml.\n" == removed.stdout
+    assert (0, b"Removed KEY from secrets.toml.\n", b"") == (
+        removed.returncode,
+        removed.stdout,
+        removed.stderr,
+    )
     assert b"There are no secrets, and no agent refers to one.\n" == empty.stdout
     assert CANARY.encode() not in listed.stdout + removed.stdout
 

@@ -54,9 +54,17 @@ class Settings:
     alarms: tuple[Alarm, ...] = ()
 
     def doubt(self, key: str) -> Exception | None:
-        """Return why the value of a key is not known: it, or a file that may hold it, cannot be used."""
+        """Return why the value of a key is not known: it, or a file that may hold it, cannot be used.
+
+        A broken value in the place of a table (`limits = 5`) is one of all keys below it, and a table in the place of
+        a value (`[limits.memory]`) of the key above: whatever weaker layers say of them is out of force by it.
+        """
         if key in self.faults:
             return self.faults[key]
+        is_value = key in options.BY_KEY
+        for at, fault in self.faults.items():
+            if key.startswith(at + ".") or (is_value and _in_one_place(at, key)):
+                return fault
         source = next((entry.source for entry in self.entries if entry.key == key), layers.ENGINE_DEFAULT)
         strength = layers.STRENGTH.index(source)
         return next((why for layer, why in self.broken if layers.STRENGTH.index(layer) > strength), None)
@@ -266,7 +274,14 @@ def _with_good(alarm: Alarm, good: Mapping[str, Value | None]) -> Alarm:
     if alarm.key is None:
         return replace(alarm, in_force="; what takes effect at once stays as it was, and a start is refused")
     if alarm.key not in good:
-        return replace(alarm, in_force="; a start is refused until it is corrected")
+        around = any(_in_one_place(alarm.key, key) for key in options.LIVE)
+        kept = "; what takes effect at once there stays as it was, and" if around else ";"
+        return replace(alarm, in_force=f"{kept} a start is refused until it is corrected")
     value = good[alarm.key]
     told = "unset" if value is None else settings.shown(alarm.key, value)
     return replace(alarm, in_force=f"; until it is corrected, {told} stays in force, and a start is refused")
+
+
+def _in_one_place(one: str, other: str) -> bool:
+    """Return whether one key stands below the other, so that a file can hold only one of them."""
+    return one.startswith(other + ".") or other.startswith(one + ".")

@@ -209,6 +209,8 @@ class Fleet:
     async def secrets_changed(self, names: frozenset[str]) -> dict[str, Any]:
         """Have every live listener whose key is one of these secrets carry what it is now; tell whose that is.
 
+        `keeping` are those whose calls go on with the key that they have.
+
         An instance that is just being started or stopped is waited for, though not for long.
         """
         found = {
@@ -219,10 +221,14 @@ class Fleet:
         if found:
             await asyncio.wait(found.values(), timeout=REKEY_WAIT_S)
         done = {name: task.result() for name, task in found.items() if task.done() and not task.cancelled()}
-        notices = [notice for told in done.values() if told for notice in told]
+        notices = [told.notice for told in done.values() if told and told.notice]
         late = sorted(found.keys() - done)
         notices += [f"{name} gets its key once what is under way with it has ended" for name in late]
-        return {"rekeyed": sorted(name for name, told in done.items() if told == []), "notices": notices}
+        return {
+            "rekeyed": sorted(name for name, told in done.items() if told and told.done),
+            "keeping": sorted(name for name, told in done.items() if told and told.keeps),
+            "notices": notices,
+        }
 
     def runs_under_way(self) -> list[RunLayout]:
         """Return the Runs of which something may live; without the ledger, those that nobody saw end."""

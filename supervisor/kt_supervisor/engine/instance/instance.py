@@ -203,7 +203,7 @@ class Instance:
             except (GatewayAway, ListenerRefused) as error:
                 return [f"{self.name} has no listener yet: {error}"]
 
-    async def rekey(self, names: frozenset[str]) -> list[str] | None:
+    async def rekey(self, names: frozenset[str]) -> rekeying.Rekeyed | None:
         """Give a live listener whose key is one of these secrets its present value (`rekeying`)."""
         async with self.lock:
             return await rekeying.rekey(self._parts, await self._life.row(), self.current, names)

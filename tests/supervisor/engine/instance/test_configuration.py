@@ -82,3 +82,15 @@ def test_a_layer_broken_by_hand_is_named_with_its_line(house: Any) -> None:
     assert 1 == refused.exit_code
     assert "line 1" in str(refused)
     assert "registered" == house.entry("bot")["state"]
+
+
+def test_a_key_that_a_broken_value_hides_is_told_with_the_fault_and_not_as_unset(house: Any) -> None:
+    house.register("bot", SLEEPS)
+    (house.root / "config.toml").write_text('limits.memory = "64M"\n')
+    (house.files.home("bot") / "config.toml").write_text("limits = 5\n")
+
+    refused = house.refusal("GET", "/v1/agents/bot/config?key=limits.memory")
+    (house.root / "config.toml").unlink()
+
+    assert str(house.files.home("bot") / "config.toml") in str(refused)
+    assert "not set" not in str(refused)

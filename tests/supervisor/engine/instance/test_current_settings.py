@@ -179,6 +179,55 @@ def test_a_bad_value_that_a_stronger_layer_hides_hurts_nobody_but_the_fleet(
     assert ["logs.cap"] == [alarm.key for alarm in now.of_fleet().alarms]
 
 
+@pytest.mark.parametrize("weaker", ['limits.memory = "64M"\n', ""])
+@pytest.mark.parametrize("text", ["limits = 5\n", '[limits.memory]\nmost = "64M"\n'])
+def test_a_broken_value_above_or_below_a_key_casts_doubt_on_it(
+    files: StateLayout, now: CurrentSettings, text: str, weaker: str
+) -> None:
+    """A wrong shape takes the weaker layers' value away; that is not the same as nobody having set one."""
+    _fleet(files, weaker)
+    _instance(files, text)
+
+    found = now.of("bot")
+
+    [fault] = found.faults.values()
+    assert fault is found.doubt("limits.memory")
+    assert found.doubt("model") is None
+    assert found.doubt("limitsmore") is None
+
+
+def test_a_broken_table_is_no_doubt_of_what_an_unbroken_layer_above_it_says(
+    files: StateLayout, now: CurrentSettings
+) -> None:
+    _fleet(files, "limits = 5\n")
+    _instance(files, 'limits.memory = "64M"\n')
+
+    found = now.of("bot")
+
+    assert ("64M", None) == (found.values["limits.memory"], found.doubt("limits.memory"))
+
+
+@pytest.mark.parametrize("text", ["restart = 5\n", "[restart.policy]\nword = 1\n"])
+def test_a_broken_shape_leaves_what_was_in_force(files: StateLayout, now: CurrentSettings, text: str) -> None:
+    _instance(files, 'restart.policy = "always"\n')
+    assert "always" == now.live("bot", "restart.policy")
+
+    _instance(files, text)
+
+    assert "always" == now.live("bot", "restart.policy")
+    [alarm] = now.of("bot").alarms
+    assert "takes effect at once there stays as it was, and a start is refused" in alarm.in_force
+
+
+def test_a_broken_shape_that_was_never_good_is_refused_and_not_taken_for_unset(
+    files: StateLayout, now: CurrentSettings
+) -> None:
+    _instance(files, "restart = 5\n")
+
+    with pytest.raises(layers.LayerFault, match="restart"):
+        now.live("bot", "restart.policy")
+
+
 def test_an_unknown_key_by_hand_is_an_alarm_as_well(files: StateLayout, now: CurrentSettings) -> None:
     _fleet(files, 'modle = "x"\n')
 

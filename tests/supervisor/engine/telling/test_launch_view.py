@@ -145,7 +145,7 @@ def test_where_masked_values_cannot_be_rendered_none_is_shown(preview: Preview) 
     launch = document["launch"]
     assert {"secret:****"} == {file["content"] for file in launch["files"]}
     assert {"secret:****"} == {one["value"] for file in launch["merges"] for one in file["values"]}
-    assert "secret:****" == _env(document)["PLAIN"]["value"]
+    assert "secret:****" == _env(document)["OPEN"]["value"]
     assert all(clear not in json.dumps(document) for clear in (KEY, OWN, TOKEN))
 
 
