@@ -12,11 +12,11 @@ class ExecutableMissing(Exception):
 
     exit_code = 1
 
-    def __init__(self, name: str, *, looked_in: str) -> None:
+    def __init__(self, name: str, *, looked_in: str, remedy: str | None = None) -> None:
         self.name = name
         self.got = f"no {words.shown_path(name)} {looked_in}"
         self.wanted = "an installed program"
-        self.do = "install it, or start with a PATH that leads to it"
+        self.do = remedy or "install it, or start with a PATH that leads to it"
         super().__init__(f"executable not found: got {self.got}, wanted {self.wanted}; {self.do}")
 
 
@@ -35,7 +35,7 @@ class NotExecutable(Exception):
         )
 
 
-def find_executable(name: str, env: Mapping[str, str], cwd: Path) -> str:
+def find_executable(name: str, env: Mapping[str, str], cwd: Path, *, remedy: str | None = None) -> str:
     """Return the absolute path of a program.
 
     Args:
@@ -43,6 +43,7 @@ def find_executable(name: str, env: Mapping[str, str], cwd: Path) -> str:
         env: the child's final environment. Without PATH in it, the system's default search path counts.
         cwd: the child's working directory: an empty or relative entry of PATH is taken from there (POSIX.1-2017,
             "Environment Variables", PATH).
+        remedy: what to do where it is not there, if that is more than to install it.
 
     Raises:
         ExecutableMissing: nothing of that name. NotExecutable: only something that is no executable file.
@@ -58,9 +59,8 @@ def find_executable(name: str, env: Mapping[str, str], cwd: Path) -> str:
             faults.append((candidate, fault))
     if faults:
         raise NotExecutable(faults[0][0], got=faults[0][1])
-    raise ExecutableMissing(
-        name, looked_in="at that path" if candidates == [name] else f"on PATH={words.shown_path(path)}"
-    )
+    looked_in = "at that path" if candidates == [name] else f"on PATH={words.shown_path(path)}"
+    raise ExecutableMissing(name, looked_in=looked_in, remedy=remedy)
 
 
 def _on_path(name: str, path: str, cwd: Path) -> Iterator[str]:

@@ -14,7 +14,7 @@ from kt_ledger.records import InstanceRow, RunRow
 from kt_manifest.configuration import layers, options, secrets, settings
 from kt_manifest.configuration.layers import Entry
 from kt_manifest.configuration.value_types import Value
-from kt_manifest.contract import capability
+from kt_manifest.contract import capability, shipped
 from kt_manifest.contract.snapshot import ENGINE_OBSERVED, Adapter, Template
 from kt_manifest.launch import inheritance, operation, readiness, render
 from kt_manifest.launch.operation import Command
@@ -246,7 +246,8 @@ def program(
     """
     plan.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     launch = render.render(plan.adapter, plan.values, run_facts(plan, row, run, port=port))
-    executable = render.find_executable(launch.argv[0], launch.env, plan.home)
+    remedy = shipped.remedy(plan.adapter)
+    executable = render.find_executable(launch.argv[0], launch.env, plan.home, remedy=remedy)
     declared = plan.adapter.ready
     ready = None if declared is None else readiness.probe(declared, launch.env, plan.home)
     _write(plan, launch)

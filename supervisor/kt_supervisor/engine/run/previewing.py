@@ -10,6 +10,7 @@ from pathlib import Path
 from kt_ledger.layout import StateLayout
 from kt_ledger.records import InstanceRow, RunRow
 from kt_manifest.configuration.layers import Entry
+from kt_manifest.contract import shipped
 from kt_manifest.launch import agent_home, readiness, render
 from kt_manifest.launch.render import Launch
 from kt_manifest.launch.substitution import PlaceholderUnset
@@ -73,7 +74,8 @@ def preview(
     refusals = [str(PlaceholderUnset(launch.unset))] if launch.unset else []
     executable = None
     try:
-        executable = render.find_executable(launch.argv[0], launch.env, plan.home)
+        remedy = shipped.remedy(plan.adapter)
+        executable = render.find_executable(launch.argv[0], launch.env, plan.home, remedy=remedy)
         if plan.adapter.ready is not None:
             readiness.probe(plan.adapter.ready, launch.env, plan.home)
     except (render.ExecutableMissing, render.NotExecutable, readiness.ProbeUnresolved) as error:
