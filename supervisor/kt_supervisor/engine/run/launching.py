@@ -22,7 +22,7 @@ from kt_supervisor.engine.gateway import metering
 from kt_supervisor.engine.gateway.metering import Upstream
 from kt_supervisor.engine.instance import memory_folder
 from kt_supervisor.engine.problems import Refused
-from kt_supervisor.engine.run import cgroups, limits, run_environment, run_settings
+from kt_supervisor.engine.run import cgroups, limits, run_environment, run_settings, undelivered
 
 EFFECTIVE = "effective-config.json"
 NEXT_TOKEN, NEXT_RUN = "token-of-the-next-run", "id-of-the-next-run"
@@ -135,10 +135,15 @@ def plan_unrendered(
         memory_dir=memory_dir,
         notices=(
             *_named_by_the_adapter(entries),
+            *undelivered.notices(adapter, _of_this_start(entries)),
             *_told(keys_left_out(row.name, adapter, values), environment),
             *memory_folder.notices(adapter, memory_dir),
         ),
     )
+
+
+def _of_this_start(entries: Sequence[Entry]) -> list[str]:
+    return [entry.key for entry in entries if entry.source == layers.INVOCATION_OVERRIDE]
 
 
 def _named_by_the_adapter(entries: Sequence[Entry]) -> tuple[str, ...]:
