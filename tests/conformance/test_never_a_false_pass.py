@@ -67,7 +67,7 @@ LONG: dict[str, tuple[str, Declared, str]] = {
     ),
     "fails before it is ready": (
         "restart",
-        Declared(fake(), more='[kt.test]\ncrash = ["--exit-fast", "3"]'),
+        Declared(fake(), more='[kt.ready]\nline = "^ready"\n[kt.test]\ncrash = ["--exit-fast", "3"]'),
         "the failure has to come after readiness",
     ),
     "does not go on after a pause": (
