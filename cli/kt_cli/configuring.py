@@ -31,6 +31,7 @@ def keys(*, as_json: bool) -> None:
       kt config keys
     """
     from kt_manifest.configuration import options
+    from kt_manifest.launch import inheritance
 
     if as_json:
         entries = [
@@ -50,8 +51,11 @@ def keys(*, as_json: bool) -> None:
         return
     for option in options.OPTIONS:
         output.result(option.key)
-        unless = "unset" if option.default is None else option.default
-        for text in (option.help, f"{option.type.wanted}; {option.effect}; {unless} unless set"):
+        unless = "no default" if option.default is None else f"{option.default} unless set"
+        told = [option.help, f"{option.type.wanted}; {option.effect}; {unless}"]
+        if option.key == options.ENV_INHERIT:
+            told.append(f"{inheritance.DEFAULTS}: {' '.join(inheritance.DEFAULT)}")
+        for text in told:
             for line in table.wrap(text, terminal.width() - 4):
                 output.result(f"    {line}")
 

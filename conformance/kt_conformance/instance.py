@@ -1,5 +1,6 @@
 """`tck-subject` in one section: the verbs, and what can be seen of it."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ class Instance:
         self.kt = kt
         self.adapter = adapter
         self.deadline = deadline
+        self.caller: Callable[[], dict[str, str]] = place.caller
         kt.register(NAME, adapter=adapter.to_json())
         self.home = Path(self.entry()["agent_home"])
 
@@ -33,8 +35,8 @@ class Instance:
         self.kt.config_set(NAME, key, value)
 
     def start(self) -> None:
-        """Start it; return when it runs."""
-        self.kt.start(NAME, env=place.caller())
+        """Start it, with the environment of its `caller`; return when it runs."""
+        self.kt.start(NAME, env=self.caller())
 
     def stop(self, *, within_s: float = STOP_S) -> None:
         """Stop it and everything that it started; what is left after `within_s` is forced to end."""

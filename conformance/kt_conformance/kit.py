@@ -65,7 +65,12 @@ def run(
         results = [Result(section=name, status=report.FAIL, reason=str(error)) for name in names]
         for result in results:
             ends(result)
-        return Report(contract_version=manifest.CONTRACT_VERSION, adapter_kind=None, sections=tuple(results))
+        return Report(
+            contract_version=manifest.CONTRACT_VERSION,
+            adapter_kind=None,
+            sections=tuple(results),
+            of=len(SECTIONS),
+        )
     results = []
     for result in _results(found, names, begins):
         results.append(result)
@@ -75,6 +80,7 @@ def run(
         adapter_kind=found.adapter.kind,
         sections=tuple(results),
         stand_in=found.stand_in,
+        of=len(SECTIONS),
     )
 
 
@@ -113,11 +119,12 @@ def one(found: subject.Subject, rig: Rig, name: str, *, within_s: float = SECTIO
         SECTIONS[name](stage)
         status = report.PASS
     except NotApplicable as error:
-        status, reason = report.NOT_APPLICABLE, str(error)
+        status, reason = report.NOT_APPLICABLE, report.in_one_line(str(error))
     except (SectionFailed, KtError) as error:
-        status, reason = report.FAIL, str(error)
+        status, reason = report.FAIL, report.in_one_line(str(error))
     except Exception as error:
-        status, reason = report.FAIL, f"the kit itself failed: {type(error).__name__}: {error}"
+        reason = report.in_one_line(f"the kit itself failed: {type(error).__name__}: {error}")
+        status = report.FAIL
     return Result(
         section=name,
         status=status,

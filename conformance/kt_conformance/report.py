@@ -23,6 +23,15 @@ class NotApplicable(Exception):
     """The adapter declares nothing that this section is about, or this system cannot show it."""
 
 
+def in_one_line(text: str) -> str:
+    """Return a reason without line ends, which the last lines of an agent come with."""
+    parts = [part for line in text.splitlines() if (part := line.strip())]
+    return "".join(
+        part if last else f"{part} " if part.endswith(":") else f"{part} | "
+        for part, last in zip(parts, [*[False] * (len(parts) - 1), True], strict=False)
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """One section: what came of it, why, and who was driven (None where nobody was)."""
@@ -48,12 +57,20 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A whole run. `adapter_kind` is None where the manifest could not be read that far."""
+    """A whole run. `adapter_kind` is None where the manifest could not be read that far, `of` is how many sections
+    there are, run or not.
+    """
 
     contract_version: str
     adapter_kind: str | None
     sections: tuple[Result, ...]
     stand_in: tuple[str, ...] = ()
+    of: int | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every section was asked for; what was left out is neither held nor broken."""
+        return self.of is None or len(self.sections) == self.of
 
     @property
     def passed(self) -> bool:
@@ -77,5 +94,6 @@ class Report:
             "adapter_kind": self.adapter_kind,
             "sections": [result.document() for result in self.sections],
             "passed": self.passed,
+            "complete": self.complete,
             "stand_in": list(self.stand_in),
         }

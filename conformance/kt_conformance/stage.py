@@ -83,8 +83,12 @@ class Stage:
         model = {"model": MODEL} if self.subject.rules_for("model") else {}
         return model | dict(self.subject.trial.settings)
 
-    def start(self, instance: Instance) -> None:
+    def start(self, instance: Instance, *, advice: str = "") -> None:
         """Start it, and keep one that ends with its work from ending: its provider lets it wait.
+
+        Args:
+            instance: what is started.
+            advice: what to say further where it does not start.
 
         Raises:
             SectionFailed: it does not start, with what to do about a program that is not there.
@@ -94,7 +98,9 @@ class Stage:
         try:
             instance.start()
         except KtError as error:
-            raise SectionFailed(f"the subject does not start: {error}{self._remedy(str(error))}") from error
+            raise SectionFailed(
+                f"the subject does not start: {error}{self._remedy(str(error))}{advice}"
+            ) from error
         self.settle(instance)
 
     def settle(self, instance: Instance) -> None:

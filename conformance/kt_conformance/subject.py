@@ -83,6 +83,13 @@ class Subject:
         )
 
 
+CRASH_ADVICE = (
+    "; it was started with [kt.test] crash: the failure has to come after readiness ([kt.ready]; without it, 300 ms), "
+    "so have the agent fail a second after it is ready"
+)
+"""What to say where a subject that is to fail by itself does not even start."""
+
+
 def load(path: Path, *, program: str | None = None, arguments: Sequence[str] = ()) -> Subject:
     """Return the subject that a manifest describes.
 

@@ -1,5 +1,6 @@
 """The pages for authors of adapters: every TOML block is judged, every block of commands is run."""
 
+import json
 import os
 import re
 import subprocess
@@ -153,14 +154,56 @@ def run(kt: Any, page: Path, tmp_path: Path) -> list[str]:
 def test_the_tutorial_works_from_the_first_to_the_last_command(shared_kt: Any, tmp_path: Path) -> None:
     said = run(shared_kt, ROOT / "docs" / "writing-adapters.md", tmp_path)
 
-    _, first, second, talked, removed, shim, observed, third = said
+    _, first, second, talked, removed, shim, observed, third, _, judged, both = said
     assert "is valid: kind turner" in first
     assert "interaction  guaranteed" in second
+    assert "turner fails nothing in 2 of 14 sections" in second
+    assert "lifecycle               pass" in second and "metering_self_reported  pass" in second
     assert "ready, with the model tiny" in talked and "three two one" in talked
     assert "Removed" in removed or "removed" in removed
     assert "≥" in shim.strip().splitlines()[-1] or "≥" in shim
     assert "variable OPENAI_BASE_URL" in observed
     assert "Registered third (kind observed)" in third
+    assert "is valid: kind scribbler" in judged
+    for name in ("left", "right"):
+        assert f"Started {name}." in both
+        merged = {
+            "llm": {"theme": "dark", "model": f"tiny-{name}", "max_tokens": 100},
+            "updates": {"check": False},
+        }
+        assert merged in [json.loads(line) for line in both.splitlines() if line.startswith("{")]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", ["turner", "scribbler"])
+def test_the_adapters_of_the_tutorial_pass_the_whole_kit(kt: Any, tmp_path: Path, name: str) -> None:
+    made = [
+        block for block in blocks(ROOT / "docs" / "writing-adapters.md", "sh") if f"> bin/{name}" in block
+    ]
+    told = re.search(
+        rf"^cat >>? {name}/adapter.toml <<'END'\n.*?^END$",
+        (ROOT / "docs" / "writing-adapters.md").read_text("utf-8"),
+        re.DOTALL | re.MULTILINE,
+    )
+    assert told is not None
+    new = f"kt adapter new {name}\n" if f"kt adapter new {name}" not in made[0] else ""
+    page = tmp_path / "page.md"
+    path = 'mkdir -p bin\nexport PATH="$PWD/bin:$PATH"\n'
+    page.write_text(f"```sh\n{path}{made[0]}{new}{told.group()}\nkt adapter test {name}\n```\n")
+
+    [said] = run(kt, page, tmp_path)
+
+    assert f"{name} holds what it declares" in said
+
+
+def test_the_tutorial_leads_to_the_other_pages() -> None:
+    tutorial = (ROOT / "docs" / "writing-adapters.md").read_text("utf-8")
+    readme = (ROOT / "README.md").read_text("utf-8")
+
+    for name in ("conformance", "manifest", "adapter-contract"):
+        assert f"({name}.md" in tutorial
+        assert f"(docs/{name}.md)" in readme
 
 
 @pytest.mark.parametrize("page", [ROOT / "docs" / "manifest.md", *PAGES[3:]], ids=str)

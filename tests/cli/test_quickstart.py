@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import click
+
+from kt_cli import main
 from kt_cli.demo.provider_process import ProviderProcess
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "quickstart.md"
@@ -15,6 +18,27 @@ MARK = "### block"
 
 def blocks() -> list[str]:
     return re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def without_json(group: click.Group, name: str = "") -> set[str]:
+    context, found = click.Context(group), set()
+    for word in group.list_commands(context):
+        command = group.get_command(context, word)
+        assert command is not None
+        if isinstance(command, click.Group):
+            found |= without_json(command, f"{name}{word} ")
+        elif not any("--json" in option.opts for option in command.params):
+            found.add(f"{name}{word}")
+    return found
+
+
+def test_the_verbs_that_have_no_json_are_those_that_the_page_names() -> None:
+    told = re.search(r"All have `--json` but (.*?), which answer", PAGE.read_text(), re.DOTALL)
+    assert told is not None
+
+    assert without_json(main.cli) == {
+        name.replace("\n", " ") for name in re.findall(r"`([^`]+)`", told.group(1))
+    }
 
 
 def test_every_command_of_the_quickstart_works(kt: Any, provider: ProviderProcess, tmp_path: Path) -> None:

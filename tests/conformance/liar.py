@@ -165,6 +165,28 @@ def ends_with_the_engine() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+def writes_into_its_home() -> None:
+    (Path(os.environ["HOME"]) / ".jbad").write_text("mine\n")
+
+
+def leaves_temporary_files() -> None:
+    (Path(os.environ["TMPDIR"]) / "session").mkdir()
+
+
+def keeps_to_its_folder() -> None:
+    (Path(os.environ["XDG_DATA_HOME"]) / "settings").write_text("mine\n")
+    (Path(os.environ["HOME"]) / ".gitconfig").write_text("[user]\n")
+
+
+def stops_working_once_thawed() -> None:
+    """Beat until a beat takes long: then it was paused, and has nothing to do any more."""
+    last = time.monotonic()
+    while time.monotonic() - last < 0.6:
+        last = time.monotonic()
+        say("beat")
+        time.sleep(0.05)
+
+
 def has_a_daemon_do_it() -> None:
     """Tell a process that is nobody's descendant where to work: it goes on whatever becomes of this one."""
     with socket.socket(socket.AF_UNIX) as link:

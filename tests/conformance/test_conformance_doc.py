@@ -42,7 +42,7 @@ def test_its_manifest_is_accepted(tmp_path: Path) -> None:
     assert ("--once",) == trial.args
     assert trial.ends_when_done
     declared = set(tomllib.loads(text)["kt"]["test"])
-    assert {"args", "say", "settings", "stream", "crash", "dump", "ends", "reports"} == declared
+    assert {"args", "say", "settings", "stream", "crash", "dump", "outside", "ends", "reports"} == declared
 
 
 def test_its_test_is_a_test(tmp_path: Path) -> None:

@@ -34,7 +34,24 @@ verified = "{release}"
 def test_what_is_declared_is_so(rig: Rig, tmp_path: Path) -> None:
     result = kit.one(Declared(fake(), more=posture("1.4.2")).subject(tmp_path), rig, "isolation_and_updates")
 
-    assert (report.PASS, "subject", ()) == (result.status, result.driven_by, result.warnings), result
+    assert (report.PASS, "subject") == (result.status, result.driven_by), result
+    unseen, unused = result.warnings
+    assert "that the agent obeys was not seen; that the switch reaches it was" in unseen
+    assert "nothing was written in the folder of XDG_DATA_HOME" in unused
+
+
+def test_what_keeps_to_its_folder_is_seen_to_and_what_is_allowed_is_no_matter(
+    rig: Rig, tmp_path: Path
+) -> None:
+    more = '[kt.isolation]\nenv = { XDG_DATA_HOME = "xdg/data" }\n[kt.test]\noutside = [".gitconfig"]'
+
+    result = kit.one(
+        Declared(liar("keeps_to_its_folder"), more=more).subject(tmp_path), rig, "isolation_and_updates"
+    )
+
+    assert (report.PASS, "subject") == (result.status, result.driven_by), result
+    assert not any("XDG_DATA_HOME" in text for text in result.warnings)
+    assert [] == list(rig.root.glob("home*"))
 
 
 def test_another_release_is_a_warning(rig: Rig, tmp_path: Path) -> None:

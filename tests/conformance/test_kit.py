@@ -97,6 +97,32 @@ def test_the_names_of_the_contract_come_first() -> None:
     ) == catalogue.CONTRACT
 
 
+def test_a_probe_that_cannot_call_is_not_said_to_have_called(rig: Rig, tmp_path: Path) -> None:
+    """The address arrives in a form of its own: the subject reads it, the kit's fake agent would not."""
+    form = """[kt.config."metering.base_url"]
+env = "OPENAI_BASE_URL"
+format = "text"
+template = "${metering.base_url}"
+"""
+    mapping = {key: target for key, target in OBSERVED.items() if key != "metering.base_url"}
+    declared = Declared(
+        fake("--observed-calls", "1"), source="engine-observed", mapping=mapping, more=form
+    ).subject(tmp_path)
+
+    result = kit.one(declared, rig, "streamed_observed_metering")
+
+    assert report.NOT_APPLICABLE == result.status, result
+    assert "[kt.test] stream" in (result.reason or "")
+    assert () == result.warnings
+
+
+def test_a_reason_is_one_line() -> None:
+    told = "bot did not start: it ended; its last lines:\n  one\n\n  two\n"
+
+    assert "bot did not start: it ended; its last lines: one | two" == report.in_one_line(told)
+    assert "" == report.in_one_line("")
+
+
 def test_memory_interaction_and_files_are_driven(rig: Rig, tmp_path: Path) -> None:
     declared = Declared(
         fake("--echo-stdin"),

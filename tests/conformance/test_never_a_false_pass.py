@@ -29,6 +29,8 @@ def observed(name: str, more: str = "") -> Declared:
     return Declared(liar(name), source="engine-observed", mapping=OBSERVED, more=more)
 
 
+ISOLATED = '[kt.isolation]\nenv = { XDG_DATA_HOME = "xdg/data" }'
+
 QUICK: dict[str, tuple[str, Declared, str]] = {
     "drops a variable": (
         "config_mapping",
@@ -45,6 +47,11 @@ QUICK: dict[str, tuple[str, Declared, str]] = {
         Declared(fake(), more='[kt.test]\ncrash = ["--crash-after-ms", "600", "--crash-with", "0"]'),
         "wanted failed: the program ended with 0",
     ),
+    "writes into its home": (
+        "isolation_and_updates",
+        Declared(liar("writes_into_its_home"), more=ISOLATED),
+        "got $HOME/.jbad, written outside of the isolated folders",
+    ),
     "goes around its base URL": (
         "metering_engine_observed",
         observed("goes_around_its_base_url"),
@@ -53,6 +60,21 @@ QUICK: dict[str, tuple[str, Declared, str]] = {
 }
 
 LONG: dict[str, tuple[str, Declared, str]] = {
+    "leaves temporary files": (
+        "isolation_and_updates",
+        Declared(liar("leaves_temporary_files"), more=ISOLATED),
+        "got $TMPDIR/session, written outside",
+    ),
+    "fails before it is ready": (
+        "restart",
+        Declared(fake(), more='[kt.ready]\nline = "^ready"\n[kt.test]\ncrash = ["--exit-fast", "3"]'),
+        "the failure has to come after readiness",
+    ),
+    "does not go on after a pause": (
+        "pause",
+        Declared(liar("stops_working_once_thawed")),
+        "[kt.test] args can make it work continuously",
+    ),
     "drops a variable inside": (
         "config_mapping",
         Declared(fake("--drop-env", "MODEL"), mapping=MODEL, more='[kt.test]\ndump = ["--dump", "{path}"]'),

@@ -107,15 +107,19 @@ def _tell(report: "Report") -> None:
     if report.stand_in:
         program = terminal.visible(" ".join(report.stand_in))
         output.note(f"kt: this tested a stand-in ({program}), not the adapter's own program")
-    failed = len(report.failures)
-    kind = report.adapter_kind or "this adapter"
-    of = f"contract {report.contract_version}"
     output.result("")
-    output.result(
-        f"{kind} holds what it declares ({of})."
-        if report.passed
-        else f"{kind} fails {failed} of {len(report.sections)} sections ({of})."
-    )
+    output.result(_verdict(report))
+
+
+def _verdict(report: "Report") -> str:
+    kind, ran = report.adapter_kind or "this adapter", len(report.sections)
+    of = f"contract {report.contract_version}"
+    if not report.passed:
+        failed = f"{kind} fails {len(report.failures)} of {ran} sections ({of})."
+        return failed if report.complete else f"{failed} Only {ran} of {report.of} were run."
+    if not report.complete:
+        return f"{kind} fails nothing in {ran} of {report.of} sections ({of}); the others were not run."
+    return f"{kind} holds what it declares ({of})."
 
 
 def _row(result: "Result") -> tuple[str | table.Cell, ...]:

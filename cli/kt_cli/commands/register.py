@@ -65,6 +65,7 @@ def register(
         output.document(answer)
         return
     _tell(name, adapter, answer)
+    _next(name, adapter, _introduction(shipped))
 
 
 def _want_one_of(ways: dict[str, object]) -> None:
@@ -96,7 +97,21 @@ def _tell(name: str, adapter: Any, answer: Any) -> None:
         output.result(f"Agent Home: {terminal.visible(str(home))}")
     output.result("")
     output.result(capabilities(name, adapter.declaration))
-    if adapter.start is None:
+
+
+def _introduction(kind: str | None) -> tuple[str, ...]:
+    """Return what a shipped adapter says at its head, nothing of any other."""
+    from kt_manifest.contract import shipped
+
+    return () if kind is None else tuple(shipped.named(kind).introduction)
+
+
+def _next(name: str, adapter: Any, introduction: tuple[str, ...]) -> None:
+    if introduction:
+        for line in introduction:
+            output.note(line.replace(" NAME ", f" {name} "))
+        output.note(f"Next: kt agent start {name}")
+    elif adapter.start is None:
         output.note(f"kind {adapter.kind} launches nothing: it is there to be looked at")
     elif adapter.metering_source == "engine-observed":
         output.note(f"Next: kt agent config set {name} metering.upstream_base_url URL-OF-THE-PROVIDER")

@@ -24,7 +24,7 @@ def show_shipped(*, as_json: bool) -> None:
     system = capability.this_os()
     there = shipped.found()
     if as_json:
-        rows = [_row(each.adapter, each.folder, system) for each in there]
+        rows = [_row(each, system) for each in there]
         output.document({"schema_version": 1, "os": system, "adapters": rows})
         return
     titles = (
@@ -36,13 +36,14 @@ def show_shipped(*, as_json: bool) -> None:
     lines = [
         (
             each.adapter.kind,
-            each.adapter.display_name or "—",
+            _name(each),
             each.adapter.metering_source,
             *map(str, capability.project(each.adapter.declaration, system).values()),
         )
         for each in there
     ]
     output.result(table.render(titles, lines, width=terminal.width()))
+    output.note("A template is there to be copied: it starts a program that is yours to make.")
     output.note(f"Each has a folder in {terminal.visible(str(shipped.folder()))}.")
     output.note(f"Built in, without a file: {', '.join(sorted(kinds.BUILTIN))}.")
 
@@ -60,7 +61,7 @@ def show(adapter: str, *, as_json: bool) -> None:
     """
     from kt_manifest.contract import capability
 
-    found, place = _found(adapter)
+    found, place, introduction = _found(adapter)
     system = capability.this_os()
     if as_json:
         facts = json.loads(found.to_json())
@@ -73,26 +74,35 @@ def show(adapter: str, *, as_json: bool) -> None:
                 "os": system,
                 "capabilities_here": levels,
                 "adapter": facts,
+                "introduction": list(introduction),
             }
         )
         return
     output.result(table.fields(list(_told(found, place)), width=terminal.width()))
     output.result("")
     output.result(capabilities(found))
+    for line in introduction:
+        output.note(terminal.visible(line))
 
 
-def _found(adapter: str) -> tuple[Any, Path]:
+def _found(adapter: str) -> tuple[Any, Path, tuple[str, ...]]:
     from kt_manifest.contract import manifest, shipped
 
     if adapter_places.is_path(adapter):
-        return manifest.load(Path(adapter)), Path(adapter)
+        return manifest.load(Path(adapter)), Path(adapter), ()
     named = shipped.named(adapter)
-    return named.adapter, named.folder
+    return named.adapter, named.folder, named.introduction
 
 
-def _row(adapter: Any, folder: Path, system: str) -> dict[str, Any]:
+def _name(each: Any) -> str:
+    name = each.adapter.display_name or "—"
+    return f"{name} (a template)" if each.is_template else name
+
+
+def _row(each: Any, system: str) -> dict[str, Any]:
     from kt_manifest.contract import capability
 
+    adapter = each.adapter
     return {
         "kind": adapter.kind,
         "name": adapter.display_name,
@@ -100,7 +110,8 @@ def _row(adapter: Any, folder: Path, system: str) -> dict[str, Any]:
         "capabilities": {
             word: str(level) for word, level in capability.project(adapter.declaration, system).items()
         },
-        "folder": str(folder),
+        "folder": str(each.folder),
+        "template": each.is_template,
     }
 
 

@@ -7,6 +7,7 @@ from kt_client.errors import KtError
 from kt_conformance.instance import Instance, Transition
 from kt_conformance.report import SectionFailed
 from kt_conformance.stage import Stage
+from kt_conformance.subject import CRASH_ADVICE
 
 CRASH_WITHIN_S = 12.0
 STAYS_S = 1.0
@@ -24,7 +25,7 @@ def check(stage: Stage) -> None:
     crash = stage.subject.trial.crash
     with stage.agent(*(crash or ())) as instance:
         instance.set("restart.policy", "never")
-        stage.start(instance)
+        stage.start(instance, advice="" if crash is None else CRASH_ADVICE)
         _fail(stage, instance, kill=crash is None)
         _judge_the_failure(instance)
 

@@ -35,13 +35,14 @@ def check_streams(stage: Stage) -> None:
         raise SectionFailed(
             "got no streamed call, wanted one: [kt.test] stream says what makes the agent ask for streams"
         )
+    if not stage.subject.probe_can_call:
+        raise NotApplicable(
+            "the subject asks for no stream ([kt.test] stream can say what makes it), and the kit's fake agent, which "
+            "would in its place, needs metering.base_url in a variable"
+        )
     stage.warn(
         "the subject asked for no stream: the fake agent did, under its adapter; [kt.test] stream can say how"
     )
-    if not stage.subject.probe_can_call:
-        raise NotApplicable(
-            "the subject asks for no stream, and the probe needs metering.base_url in a variable"
-        )
     with stage.probe("--stream-calls", str(PROBE_CALLS)) as instance:
         stage.rig.provider.begin_anew()
         stage.work(instance)

@@ -105,5 +105,8 @@ def _resume(stage: Stage, instance: Instance, *, lively: bool) -> None:
     )
     if lively:
         stage.deadline.until(
-            activity.differs, "the resumed subject to do what it did before", within_s=THAW_S
+            activity.differs,
+            "the resumed subject to do what it did before (print, write or call); where its work was simply over by "
+            "then, [kt.test] args can make it work continuously",
+            within_s=THAW_S,
         )

@@ -7,6 +7,7 @@ from kt_conformance import caller, delivery
 from kt_conformance.instance import Instance
 from kt_conformance.report import SectionFailed
 from kt_conformance.stage import Stage
+from kt_conformance.subject import CRASH_ADVICE
 from kt_manifest.contract import described
 from kt_manifest.contract.snapshot import Rule
 
@@ -21,7 +22,7 @@ def check(stage: Stage) -> None:
     crash = stage.subject.trial.crash
     with stage.agent(*(crash or ())) as instance:
         instance.set("restart.policy", "on-failure")
-        stage.start(instance)
+        stage.start(instance, advice="" if crash is None else CRASH_ADVICE)
         old_run, old = instance.run_id, _addresses(stage, instance)
         if crash is None:
             os.kill(instance.pid, signal.SIGKILL)

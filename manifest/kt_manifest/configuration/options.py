@@ -158,7 +158,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         ENV_INHERIT,
         value_types.VARIABLES,
-        "Which variables of whoever types `start` reach the agent; unset: those listed below.",
+        "Which variables of whoever types `start` reach the agent; unset: @default, a list that kt config keys shows.",
         by_adapter=False,
     ),
     Option(

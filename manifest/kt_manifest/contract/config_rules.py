@@ -42,7 +42,8 @@ def _judge_rule(key: str, rule: Any) -> Iterator[Finding]:
     chosen = [target for target in TARGETS if target in rule]
     if len(chosen) != 1:
         got = "no target" if not chosen else " and ".join(chosen)
-        yield Finding(where, "invalid_field", got, _ONE_TARGET, "keep one target in each rule")
+        lacks = None if chosen else ("config", key)
+        yield Finding(where, "invalid_field", got, _ONE_TARGET, "keep one target in each rule", lacks=lacks)
     for target in chosen:
         yield from judge_target(where, target, rule[target])
 

@@ -15,7 +15,8 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")  # TOML 1.0.0, "Keys"
 class Finding:
     """One fault: where, of which kind, what was got, what is wanted, what to do.
 
-    `at` is the path of the very key, where that is known better than by its section.
+    `at` is the path of the very key, where that is known better than by its section. `lacks` is the table in which
+    something is not there: where a key of that table is unknown, that is the slip, and this is only what follows of it.
     """
 
     section: str
@@ -24,6 +25,7 @@ class Finding:
     wanted: str
     do: str
     at: schema.Loc = ()
+    lacks: schema.Loc | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ comes last and is `manifest`'s: a manifest that is wrong in two ways reports its
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -36,10 +37,15 @@ _WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".jo
 
 
 def faults(document: dict[str, Any]) -> Iterator[Finding]:
-    """Give all faults, in the order of judgement."""
+    """Give all faults, in the order of judgement, and each once: not what merely follows of an earlier one."""
     draft = Draft(document, tuple(schema.misfits(document)))
+    told = {misfit.loc[:-1] for misfit in draft.misfits_of("key")}
+    unknown = {(finding.section, finding.got) for finding in _unknown_words(draft)}
     for _, judge in JUDGEMENT:
-        yield from judge(draft)
+        for finding in judge(draft):
+            again = finding.kind != "unknown_word" and (finding.section, finding.got) in unknown
+            if finding.lacks not in told and not again:
+                yield finding
 
 
 def trimmed(text: str) -> str:
@@ -116,7 +122,8 @@ def _kind(draft: Draft) -> Iterator[Finding]:
     kind = draft.get(*at)
     wanted = "lower-case letters a-z, digits, '_' and '-', beginning with a letter or digit"
     if kind is None and draft.get("adapter"):
-        yield Finding("[adapter]", "invalid_field", "no kind", wanted, 'add kind = "my-agent"')
+        do = 'add kind = "my-agent"'
+        yield Finding("[adapter]", "invalid_field", "no kind", wanted, do, lacks=("adapter",))
     elif isinstance(kind, str) and not names.follows_the_pattern(kind):
         got = f"kind = {words.shown(kind)}"
         yield Finding("[adapter]", "invalid_field", got, wanted, "rename the kind", at)
@@ -167,7 +174,8 @@ def _operation(draft: Draft, name: str) -> Iterator[Finding]:
     if (fault := snapshot.fault_in_exec(template.get("exec", ""))) is not None:
         wanted = "a program name to be found on PATH, or an absolute path"
         at = ("lifecycle", name, "exec")
-        yield Finding(where, "invalid_field", fault, wanted, "name the program in exec", at)
+        lacks = None if "exec" in template else at[:-1]
+        yield Finding(where, "invalid_field", fault, wanted, "name the program in exec", at, lacks)
     for text in [item for item in draft.items("lifecycle", name, "args") if isinstance(item, str)]:
         if fault := words.fault_in_value(text):
             yield Finding(where, "invalid_field", f"an argument with {fault}", "text without it", "remove it")
@@ -205,7 +213,8 @@ def _metering(draft: Draft) -> Iterator[Finding]:
     yield from draft.wrong_types("metering")
     if draft.get("metering", "source") is None and draft.is_table_or_absent("metering"):
         do = 'add [metering] with source = "self-reported" or "engine-observed"'
-        yield draft.missing("[metering]", "a viable metering source", do)
+        missing = draft.missing("[metering]", "a viable metering source", do)
+        yield replace(missing, lacks=("metering",))
 
 
 def _interaction(draft: Draft) -> Iterator[Finding]:
@@ -223,7 +232,8 @@ def _kt(draft: Draft) -> Iterator[Finding]:
     url = draft.get("kt", "send", "url")
     wanted = "an http URL of this machine with a port, such as http://127.0.0.1:4096/message"
     if url is None:
-        yield Finding("[kt.send]", "invalid_field", "no url", wanted, "add it, or remove the table")
+        do = "add it, or remove the table"
+        yield Finding("[kt.send]", "invalid_field", "no url", wanted, do, lacks=("kt", "send"))
     elif isinstance(url, str) and not _is_loopback(url):
         got = f"url = {words.shown(url)}"
         yield Finding("[kt.send]", "invalid_field", got, wanted, "correct it", ("kt", "send", "url"))

@@ -76,7 +76,10 @@ class _Table:
             yield from self._target(*refined, stands_alone=False)
         elif needless := [name for name in ("format", "merge", "template") if name in self.says]:
             yield self._finding(
-                f"{needless[0]} without a target", "file or env here, or a rule [config.<key>]", "add it"
+                f"{needless[0]} without a target",
+                "file or env here, or a rule [config.<key>]",
+                "add it",
+                lacks=("kt", "config", self.key),
             )
 
     def _refined(self) -> tuple[str, Any] | None:
@@ -163,8 +166,8 @@ class _Table:
     def _where(self) -> str:
         return section(("kt", "config", self.key))
 
-    def _finding(self, got: str, wanted: str, do: str) -> Finding:
-        return Finding(self._where(), "invalid_field", got, wanted, do)
+    def _finding(self, got: str, wanted: str, do: str, *, lacks: schema.Loc | None = None) -> Finding:
+        return Finding(self._where(), "invalid_field", got, wanted, do, lacks=lacks)
 
 
 def _rules(config: dict[str, Any], additions: dict[str, Any]) -> Iterator[tuple[str, Rule]]:
@@ -209,10 +212,11 @@ def _clashes(config: dict[str, Any], additions: dict[str, Any]) -> Iterator[Find
         if clash is None or not {rule.key, clash.owner.key} & additions.keys():
             continue  # the contract's own rules are judged among themselves elsewhere
         mine = rule.key in additions
+        fault = clash.fault if mine else clash.turned or clash.fault
         yield Finding(
             section(("kt", "config", rule.key if mine else clash.owner.key)),
             "invalid_field",
-            f"{clash.fault} {clash.owner.section if mine else where}",
+            f"{fault} {clash.owner.section if mine else where}",
             "files that are written in one way, and a place of its own for each value",
             "change one of the two",
         )

@@ -202,6 +202,10 @@ class TrialSection(Strict):
     dump: list[str] | None = Field(
         default=None, description="Arguments with which it writes what it was given into a file."
     )
+    outside: list[str] | None = Field(
+        default=None,
+        description="What it may write outside of its isolated folders: paths relative to its home, tmp for TMPDIR.",
+    )
     ends: Literal["when-stopped", "when-done"] | None = Field(
         default=None, description="When it ends by itself."
     )

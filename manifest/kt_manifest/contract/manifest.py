@@ -181,12 +181,9 @@ def judge_text(text: str, *, origin: str) -> Judged:
     except toml_text.NotToml as error:
         return Judged(None, (_not_toml(origin, error),))
     found = tuple(ManifestInvalid(origin, finding) for finding in judgement.faults(document))
-    if found:
-        return Judged(None, found)
-    try:
-        _negotiate(document["contract_version"])
-    except ContractIncompatible as error:
-        return Judged(None, (error,))
+    refused = _refusal(document.get("contract_version"))
+    if found or refused:
+        return Judged(None, (*found, *refused))
     return Judged(_adapter(schema.Manifest.model_validate(document)), ())
 
 
@@ -222,12 +219,13 @@ def _not_toml(origin: str, error: toml_text.NotToml) -> ManifestInvalid:
     return fault
 
 
-def _negotiate(declared: str) -> None:
-    version = judgement.version(declared)
-    assert version is not None, "judged before"
+def _refusal(declared: object) -> tuple[ContractIncompatible, ...]:
+    """Return what speaks against a version's major; what is no version at all is a fault of the field."""
+    version = judgement.version(declared) if isinstance(declared, str) else None
     # Any other major is refused, a pre-release of it included, and 0.x: the contract was never published under it.
-    if version.major != _CONTRACT_MAJOR:
-        raise ContractIncompatible(judgement.trimmed(declared))
+    if version is None or version.major == _CONTRACT_MAJOR:
+        return ()
+    return (ContractIncompatible(judgement.trimmed(str(declared))),)
 
 
 def _adapter(model: schema.Manifest) -> Adapter:

@@ -18,10 +18,14 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """What is wrong between a rule and the earlier one of `owner`, as a phrase that the section completes."""
+    """What is wrong between a rule and the earlier one of `owner`, as a phrase that the section completes.
+
+    `turned` is the same as the earlier one sees it, where that is another phrase.
+    """
 
     fault: str
     owner: Owner
+    turned: str | None = None
 
 
 @dataclass(slots=True)
@@ -60,7 +64,9 @@ class Places:
                 return Clash("a file where a folder is needed for", other)
         first, like = self._files[path]
         if (rule.shape.format, rule.shape.merge) != (like.shape.format, like.shape.merge):
-            return Clash("another format, or another merge, for the same file as", first)
+            mine, theirs = _written(rule), _written(like)
+            ends = "for the same file as"
+            return Clash(f"{mine} beside {theirs}, {ends}", first, f"{theirs} beside {mine}, {ends}")
         if rule.shape.format == template.TEXT:
             return None if first is owner else Clash("the same file, which is one text, as", first)
         names = self._keys.setdefault(path, {})
@@ -68,6 +74,10 @@ class Places:
             if (other := _enter(names, native, owner)) is not None and other is not owner:
                 return Clash("a native key at or under one of", other)
         return None
+
+
+def _written(rule: Rule) -> str:
+    return f'format = "{rule.shape.format}", merge = {"true" if rule.shape.merge else "false"}'
 
 
 def _enter(names: dict[str, _Node], path: Path, owner: Owner) -> Owner | None:

@@ -78,7 +78,7 @@ def _substitution(draft: Draft) -> Iterator[Finding]:
     wanted = "at least one of " + ", ".join(f'"{syntax}"' for syntax in SYNTAXES)
     if section.get("syntax") in (None, []):
         do = "name how the agent writes its placeholders, or remove the table"
-        yield Finding(_SUBSTITUTION, "invalid_field", "no syntax", wanted, do)
+        yield Finding(_SUBSTITUTION, "invalid_field", "no syntax", wanted, do, lacks=("kt", "substitution"))
     named = [text for text in syntaxes if isinstance(text, str)]
     for text in dict.fromkeys(text for text in named if text in SYNTAXES and named.count(text) > 1):
         yield Finding(_SUBSTITUTION, "invalid_field", f"{words.shown(text)} twice", "it once", "remove one")
@@ -91,7 +91,8 @@ def _isolation(draft: Draft) -> Iterator[Finding]:
     folders = draft.table("kt", "isolation", "env")
     if section.get("env") in (None, {}):
         wanted = 'variables that get a folder in the Agent Home, such as env = { XDG_DATA_HOME = "data" }'
-        yield Finding(_ISOLATION, "invalid_field", "no env", wanted, "add it, or remove the table")
+        do = "add it, or remove the table"
+        yield Finding(_ISOLATION, "invalid_field", "no env", wanted, do, lacks=("kt", "isolation"))
     for name, folder in folders.items():
         yield from _variable(name, _ISOLATION)
         if isinstance(folder, str):
@@ -138,7 +139,10 @@ def _updates(draft: Draft) -> Iterator[Finding]:
         yield _update_fault(got, "one of the two", "remove never where the agent does update itself")
     if not never and not switches:
         wanted = "what switches self-update off (env, args or config), or never = true"
-        yield _update_fault("nothing that switches it off", wanted, "add it, or remove the table")
+        do = "add it, or remove the table"
+        yield Finding(
+            _UPDATES, "invalid_field", "nothing that switches it off", wanted, do, lacks=("kt", "updates")
+        )
     variables = draft.table("kt", "updates", "env")
     for name, value in variables.items():
         yield from _variable(name, _UPDATES)
@@ -165,7 +169,8 @@ def _config_switch(draft: Draft, config: Any) -> Iterator[Finding]:
     if name is None and file is None:
         missing.insert(0, "env or file")
     if missing:
-        yield _update_fault(f"config without {' and '.join(missing)}", wanted, "add it")
+        got, lacks = f"config without {' and '.join(missing)}", ("kt", "updates", "config")
+        yield Finding(_UPDATES, "invalid_field", got, wanted, "add it", lacks=lacks)
     if name is not None and file is not None:
         yield _update_fault("config with env and file", wanted, "keep the one that the agent reads")
     if isinstance(file, str):

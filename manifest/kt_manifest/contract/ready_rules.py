@@ -1,6 +1,7 @@
 """The faults of `[kt.ready]`, and the declaration that is frozen of it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from kt_manifest import words
@@ -34,8 +35,10 @@ def judge(draft: Draft) -> Iterator[Finding]:
         return
     ways = [way for way in WAYS if way in section]
     if len(ways) != 1:
-        got = " and ".join(ways) or "none of them"
-        yield _finding(got, "exactly one of line, port, http and command", "keep the one that tells best")
+        got, do = " and ".join(ways) or "none of them", "keep the one that tells best"
+        lacks = None if ways else ("kt", "ready")
+        found = _finding(got, "exactly one of line, port, http and command", do)
+        yield replace(found, lacks=lacks)
     if "stream" in section and "line" not in section:
         yield _finding("stream without line", "stream beside line only", "remove stream")
     for name, judge_value in (

@@ -14,7 +14,8 @@ class Trial:
     `args` stand behind the agent's own at every start by the kit; `stream`, `crash` and `dump` behind those, where a
     section wants streamed calls, an end with a failure, or to see what the agent was given (`{path}` is where it writes
     that). `say` is sent once the agent runs, `settings` are set before it is started. `input_tokens` and
-    `output_tokens` are what one life of it must report.
+    `output_tokens` are what one life of it must report. `outside` is what it may write outside of its isolated folders,
+    relative to its home.
     """
 
     args: tuple[str, ...] = ()
@@ -23,6 +24,7 @@ class Trial:
     stream: tuple[str, ...] | None = None
     crash: tuple[str, ...] | None = None
     dump: tuple[str, ...] | None = None
+    outside: tuple[str, ...] = ()
     ends_when_done: bool = False
     input_tokens: int | None = None
     output_tokens: int | None = None

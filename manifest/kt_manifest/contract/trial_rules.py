@@ -7,6 +7,7 @@ from kt_manifest.configuration import settings
 from kt_manifest.contract import kt_schema
 from kt_manifest.contract.findings import Draft, Finding
 from kt_manifest.contract.trial import NONCE, PATH, Trial
+from kt_manifest.launch import native_path
 
 WHEN_DONE = "when-done"
 LONGEST_SAY_CHARS = 4096
@@ -25,6 +26,7 @@ def declared(section: kt_schema.TrialSection | None) -> Trial:
         stream=_maybe(section.stream),
         crash=_maybe(section.crash),
         dump=_maybe(section.dump),
+        outside=tuple(section.outside or ()),
         ends_when_done=section.ends == WHEN_DONE,
         input_tokens=None if section.reports is None else section.reports.input_tokens,
         output_tokens=None if section.reports is None else section.reports.output_tokens,
@@ -35,6 +37,10 @@ def judge(draft: Draft) -> Iterator[Finding]:
     """Give the faults of `[kt.test]` that are more than a wrong type or an unknown word."""
     for name in _ARGUMENTS:
         yield from _arguments(name, draft.items("kt", "test", name))
+    for path in draft.items("kt", "test", "outside"):
+        if isinstance(path, str) and (fault := native_path.fault(path)):
+            wanted = "a path below the home folder, such as .gitconfig"
+            yield _finding(f"outside with {words.shown(path)}: {fault}", wanted, "correct it")
     yield from _say(draft.get("kt", "test", "say"))
     yield from _settings(draft.table("kt", "test", "settings"))
     dump = draft.items("kt", "test", "dump")

@@ -12,12 +12,12 @@ class ExecutableMissing(Exception):
 
     exit_code = exit_codes.FAILED
 
-    def __init__(self, name: str, *, looked_in: str, path_from: str = "") -> None:
+    def __init__(self, name: str, *, looked_in: str, path_from: str = "", remedy: str | None = None) -> None:
         self.name = name
         self.got = f"no {words.shown_path(name)} {looked_in}"
         self.wanted = "an installed program"
         cure = f"correct {path_from}, which sets PATH" if path_from else "start with a PATH that leads to it"
-        self.do = f"install it, or {cure}"
+        self.do = remedy or f"install it, or {cure}"
         super().__init__(f"executable not found: got {self.got}, wanted {self.wanted}; {self.do}")
 
 
@@ -36,7 +36,9 @@ class NotExecutable(Exception):
         )
 
 
-def find_executable(name: str, env: Mapping[str, str], cwd: Path, *, path_from: str = "") -> str:
+def find_executable(
+    name: str, env: Mapping[str, str], cwd: Path, *, path_from: str = "", remedy: str | None = None
+) -> str:
     """Return the absolute path of a program.
 
     Args:
@@ -45,6 +47,7 @@ def find_executable(name: str, env: Mapping[str, str], cwd: Path, *, path_from: 
         cwd: the child's working directory: an empty or relative entry of PATH is taken from there (POSIX.1-2017,
             "Environment Variables", PATH).
         path_from: who sets PATH, where that is not whoever starts the agent; for the message.
+        remedy: what to do where it is not there, if that is more than to install it.
 
     Raises:
         ExecutableMissing: nothing of that name. NotExecutable: only something that is no executable file.
@@ -61,8 +64,9 @@ def find_executable(name: str, env: Mapping[str, str], cwd: Path, *, path_from: 
     if faults:
         raise NotExecutable(faults[0][0], got=faults[0][1])
     if candidates == [name]:
-        raise ExecutableMissing(name, looked_in="at that path")
-    raise ExecutableMissing(name, looked_in=f"on PATH={words.shown_path(path)}", path_from=path_from)
+        raise ExecutableMissing(name, looked_in="at that path", remedy=remedy)
+    looked_in = f"on PATH={words.shown_path(path)}"
+    raise ExecutableMissing(name, looked_in=looked_in, path_from=path_from, remedy=remedy)
 
 
 def _on_path(name: str, path: str, cwd: Path) -> Iterator[str]:

@@ -113,11 +113,15 @@ def render(adapter: Adapter, values: Mapping[str, Value], run: RunFacts) -> Laun
     return launch
 
 
-def program(launch: Launch, cwd: Path) -> str:
-    """Return the absolute path of the program that is started. Raises ExecutableMissing, NotExecutable."""
+def program(launch: Launch, cwd: Path, *, remedy: str | None = None) -> str:
+    """Return the absolute path of the program that is started; `remedy` is what to do where it is not there.
+
+    Raises:
+        ExecutableMissing, NotExecutable.
+    """
     setter = next((entry for entry in launch.variables if entry.name == "PATH"), None)
     path_from = "" if setter is None or setter.source is Source.INHERITED else setter.setter
-    return find_executable(launch.argv[0], launch.env, cwd, path_from=path_from)
+    return find_executable(launch.argv[0], launch.env, cwd, path_from=path_from, remedy=remedy)
 
 
 def preview(adapter: Adapter, values: Mapping[str, Value], run: RunFacts) -> Launch:

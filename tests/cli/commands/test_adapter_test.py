@@ -4,10 +4,15 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.conformance.conftest import Declared, fake
+
+from kt_cli.commands import adapter_test
+from kt_conformance import catalogue
+from kt_conformance.report import Report, Result
 
 
 def kt(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -34,7 +39,8 @@ def test_people_get_a_table_and_see_it_grow(folder: str) -> None:
     assert ["lifecycle", "pass", "subject"] == rows[2][:3]
     assert "memory     not applicable  —" in done.stdout
     assert "\nmemory: the adapter does not map memory.dir\n" in done.stdout
-    assert "under-test holds what it declares (contract 1.0.0)." == done.stdout.splitlines()[-1]
+    last = "under-test fails nothing in 2 of 14 sections (contract 1.0.0); the others were not run."
+    assert last == done.stdout.splitlines()[-1]
     assert "\x1b" not in done.stdout + done.stderr
 
 
@@ -45,7 +51,8 @@ def test_programs_get_one_document(tmp_path: Path) -> None:
 
     assert 1 == done.returncode
     assert "" == done.stderr
-    assert "fail" == json.loads(done.stdout)["sections"][0]["result"]["status"]
+    document = json.loads(done.stdout)
+    assert ("fail", False) == (document["sections"][0]["result"]["status"], document["complete"])
 
 
 def test_a_fail_is_exit_code_1_and_a_stand_in_is_named(folder: str) -> None:
@@ -53,7 +60,7 @@ def test_a_fail_is_exit_code_1_and_a_stand_in_is_named(folder: str) -> None:
 
     assert 1 == done.returncode
     assert "lifecycle  FAIL" in done.stdout
-    assert "under-test fails 1 of 1 sections (contract 1.0.0)." in done.stdout
+    assert "under-test fails 1 of 1 sections (contract 1.0.0). Only 1 of 14 were run." in done.stdout
     assert "a stand-in (/no/such/agent x), not the adapter's own program" in done.stderr
 
 
@@ -76,6 +83,15 @@ def test_no_manifest_is_exit_code_3(tmp_path: Path) -> None:
 
     assert 3 == done.returncode
     assert "manifest not found" in done.stderr
+
+
+def test_what_held_everything_holds_what_it_declares() -> None:
+    results = tuple(Result(section=name, status="pass") for name in catalogue.SECTIONS)
+    whole = Report(contract_version="1.0.0", adapter_kind="x", sections=results, of=len(results))
+
+    assert whole.complete
+    assert "x holds what it declares (contract 1.0.0)." == adapter_test._verdict(whole)
+    assert "14 of 14" not in adapter_test._verdict(replace(whole, sections=results[:1]))
 
 
 def test_a_reason_is_told_once_with_all_sections_that_it_holds_for(folder: str) -> None:

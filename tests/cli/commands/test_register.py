@@ -19,6 +19,31 @@ def test_a_shipped_adapter_is_registered_by_its_kind(shared_kt: Any) -> None:
     assert ("self-reported", "self-reported") == (one["metering_source"], two["metering_source"])
 
 
+def test_what_a_shipped_adapter_needs_next_is_told_with_the_agents_name(shared_kt: Any) -> None:
+    done = shared_kt("agent", "register", "coder", "--adapter", "codex")
+
+    assert 0 == done.code
+    for words in (
+        "agent.PROMPT",
+        "restart.policy never",
+        "metering.upstream_base_url https://api.openai.com/v1",
+    ):
+        assert f"kt agent config set coder {words}" in done.err
+    assert "Next: kt agent start coder" in done.err and " NAME" not in done.err
+
+
+def test_a_start_of_a_template_says_that_it_is_one(shared_kt: Any) -> None:
+    shared_kt("agent", "register", "blank", "--adapter", "self-reporting")
+
+    done = shared_kt("agent", "start", "blank")
+
+    assert 1 == done.code
+    assert (
+        "no my-agent on PATH" in done.err
+        and "the adapter self-reporting that comes with kt is a template" in done.err
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

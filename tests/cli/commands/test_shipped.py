@@ -20,9 +20,10 @@ def test_the_shipped_ones_are_listed_with_what_they_can_do_here(kt: Any) -> None
     assert (1, capability.this_os()) == (as_json["schema_version"], as_json["os"])
     assert [each.adapter.kind for each in there] == [row["kind"] for row in as_json["adapters"]]
     for row in as_json["adapters"]:
-        assert {"kind", "name", "metering_source", "capabilities", "folder"} == set(row)
+        assert {"kind", "name", "metering_source", "capabilities", "folder", "template"} == set(row)
         assert {"pause", "interaction"} == set(row["capabilities"])
         assert (Path(row["folder"]) / "adapter.toml").is_file()
+    assert 3 == done.out.count("template)") == sum(row["template"] for row in as_json["adapters"])
     assert not kt.state.exists()
 
 
@@ -31,6 +32,7 @@ def test_one_is_shown_by_its_kind_or_its_path(kt: Any, tmp_path: Path) -> None:
     path = ROOT / "adapters" / "openai-compatible"
 
     assert 0 == by_kind.code
+    assert "A template: copy it" in by_kind.err
     assert by_kind.out == kt("adapter", "show", str(path)).out
     assert "variable OPENAI_BASE_URL" in by_kind.out and "guaranteed" in by_kind.out
 

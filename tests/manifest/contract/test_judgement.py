@@ -138,6 +138,42 @@ def test_all_faults_are_given_in_the_order_of_judgement(blocks: dict[str, str]) 
 
 
 @pytest.mark.parametrize(
+    ("block", "text", "kind"),
+    [
+        ("config", '[config.metering.base_url]\nenv = "X"\n', "unknown_key"),
+        ("config", '[config.model]\nevn = "X"\n', "unknown_key"),
+        ("adapter", '[adapter]\nkid = "x"\n', "unknown_key"),
+        ("lifecycle", '[lifecycle.start]\nexe = "x"\n', "unknown_key"),
+        ("metering", '[metering]\nsorce = "self-reported"\n', "unknown_key"),
+        ("more", '[kt.updates]\nconfig = { env = "X", key = "a", valeu = false }\n', "unknown_key"),
+        ("more", '[kt.updates]\nenvv = { A = "1" }\n', "unknown_key"),
+        ("more", '[kt.isolation]\nenvv = { A = "a" }\n', "unknown_key"),
+        ("more", '[kt.substitution]\nsyntaxx = ["$VAR"]\n', "unknown_key"),
+        ("more", '[kt.send]\nurll = "http://127.0.0.1:1/"\n', "unknown_key"),
+        ("more", '[kt.ready]\nlin = "x"\n', "unknown_key"),
+        ("more", '[kt.config.a]\nformat = "json"\nfiel = { path = "a.json", key = "a" }\n', "unknown_key"),
+        (
+            "more",
+            '[kt.config."agent.X"]\nfile = { path = "a.json", key = "x" }\nformat = "jsn"\n',
+            "unknown_word",
+        ),
+    ],
+)
+def test_a_slip_is_told_once(blocks: dict[str, str], block: str, text: str, kind: str) -> None:
+    found = manifest.faults("".join((blocks | {block: text}).values()), origin="adapter.toml")
+
+    assert [kind] == [fault.kind for fault in found]
+
+
+def test_what_is_wrong_besides_an_unknown_key_is_told_as_well(blocks: dict[str, str]) -> None:
+    text = '[config.model]\nevn = "X"\n[config.other]\n'
+
+    found = manifest.faults("".join((blocks | {"config": text}).values()), origin="adapter.toml")
+
+    assert ["[config.model]", "[config.other]"] == [fault.section for fault in found]
+
+
+@pytest.mark.parametrize(
     ("text", "is_one"),
     [
         ("1.0.0", True),

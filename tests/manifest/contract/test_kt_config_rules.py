@@ -166,7 +166,7 @@ FAULTS = {
     "two formats of a file": (
         "[config.model]\n" + _file() + '[kt.config."acp.args"]\n' + _file(key="b") + 'format = "json"\n',
         '[kt.config."acp.args"]',
-        "another format, or another merge, for the same file as [config.model]",
+        'format = "json", merge = false beside format = "toml", merge = false, for the same file as [config.model]',
     ),
     "a merge of half a file": (
         "[config.model]\n"
@@ -175,7 +175,7 @@ FAULTS = {
         + _file(key="b")
         + "[kt.config.model]\nmerge = true\n",
         "[kt.config.model]",
-        "another format, or another merge, for the same file as [config.agent]",
+        'merge = true beside format = "toml", merge = false, for the same file as [config.agent]',
     ),
     "a key under a template's": (
         "[kt.config.model]\n"

@@ -133,7 +133,10 @@ def test_the_refusal_is_the_contracts_own_to_the_letter(valid: str, tmp_path: Pa
 def test_a_version_of_another_major_is_told_after_every_other_fault(valid: str) -> None:
     broken = valid.replace('"1.0.0"', '"2.0.0"').replace('source = "self-reported"', "")
 
-    assert ["[metering]"] == [fault.section for fault in manifest.faults(broken, origin="x")]
+    found = [fault.section for fault in manifest.faults(broken, origin="x")]
+    assert ["[metering]", "contract_version"] == found
+    with pytest.raises(manifest.ManifestInvalid):
+        manifest.parse(broken, origin="x")
 
 
 def test_the_version_that_is_declared_is_kept_without_the_space_around_it(valid: str) -> None:

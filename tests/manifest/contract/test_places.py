@@ -34,7 +34,7 @@ def test_whoever_came_first_is_named() -> None:
         (
             _rule("f", "a"),
             _rule("f", "b", merge=True),
-            "another format, or another merge, for the same file as",
+            'format = "toml", merge = true beside format = "toml", merge = false, for the same file as',
         ),
         (_rule("f", "a"), _rule("f", "a"), "a native key at or under one of"),
         (_rule("f", "a"), _rule("f", "a.b"), "a native key at or under one of"),
@@ -46,7 +46,9 @@ def test_whoever_came_first_is_named() -> None:
         ),
         (_rule("f", "", template="[a]\nb = 1\n"), _rule("f", "a.b.c"), "a native key at or under one of"),
     ):
-        assert Clash(fault, ONE) == _second(one, two)
+        clash = _second(one, two)
+        assert clash is not None
+        assert (fault, ONE) == (clash.fault, clash.owner)
 
 
 def test_many_deep_keys_are_judged_in_time() -> None:

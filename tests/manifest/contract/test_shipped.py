@@ -1,8 +1,11 @@
+import shlex
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kt_manifest.configuration import settings
 from kt_manifest.contract import manifest, shipped
 
 HERE = Path(shipped.__file__).resolve().parents[1]
@@ -28,6 +31,40 @@ def test_the_wheels_own_folder_comes_before_the_checkouts(tmp_path: Path) -> Non
 
     assert room / "adapters" == shipped.folder(room)
     assert {room / "adapters"} == {each.folder.parent for each in shipped.found(room)}
+
+
+def test_what_an_introduction_says_to_set_can_be_set() -> None:
+    for each in shipped.found():
+        said = [
+            line.split("kt agent config set NAME ", 1)[1]
+            for line in each.introduction
+            if "config set" in line
+        ]
+        given = dict(shlex.split(line, comments=True) for line in said)
+
+        for key, value in given.items():
+            settings.check(key, value.replace("URL-OF-THE-PROVIDER", "https://example.com"))
+        if each.adapter.maps("agent.PROMPT"):
+            assert {"agent.PROMPT", "restart.policy", "metering.upstream_base_url"} <= given.keys()
+
+
+def test_a_template_starts_a_program_that_does_not_come_with_it_and_says_so() -> None:
+    templates = {each.adapter.kind for each in shipped.found() if each.is_template}
+
+    assert {"example-shim", "openai-compatible", "self-reporting"} == templates
+    for each in shipped.found():
+        told = shipped.remedy(each.adapter)
+        assert (told is not None) == each.is_template
+        assert told is None or f"{each.adapter.kind} that comes with kt is a template" in told
+
+
+def test_what_was_made_of_a_template_is_none(tmp_path: Path) -> None:
+    ours = shipped.named("self-reporting").adapter
+    assert ours.start is not None
+
+    assert shipped.remedy(replace(ours, start=replace(ours.start, exec="mine"))) is None
+    assert shipped.remedy(ours, tmp_path / "a" / "b") is None
+    assert () == shipped.Shipped(ours, tmp_path).introduction
 
 
 def test_an_unknown_kind_is_told_the_nearest() -> None:

@@ -19,6 +19,7 @@ from kt_supervisor.engine.gateway import metering
 from kt_supervisor.engine.instance.configuration import KeyNotSet
 from kt_supervisor.engine.instance.instance import Instance
 from kt_supervisor.engine.parts import Parts
+from kt_supervisor.engine.run import undelivered
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,14 +216,4 @@ def _of_adapter(parts: Parts, where: Place, key: str, value: Value) -> list[str]
         return []
     adapter = Adapter.from_json(row.adapter)
     exposed = render.exposures(adapter, render.secret_settings({key: value}))
-    return [*exposed, *_undelivered(adapter, key)]
-
-
-def _undelivered(adapter: Adapter, key: str) -> list[str]:
-    """Say that nothing receives a setting that only a mapping delivers."""
-    if key not in options.BY_MAPPING or adapter.maps(key):
-        return []
-    return [
-        f"{key} reaches nobody: the adapter (kind {adapter.kind}) maps it nowhere; a variable of the agent is set with "
-        "agent.NAME"
-    ]
+    return [*exposed, *undelivered.notices(adapter, [key])]

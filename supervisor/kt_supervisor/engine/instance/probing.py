@@ -31,8 +31,9 @@ class Look(Protocol):
 
 def describe(probe: Probe) -> str:
     """Return what is waited for, in words that continue "wanted"."""
+    where = "" if probe.stream == "any" else f" on {probe.stream}"
     what = {
-        "line": f"a line on {probe.stream} that matches {probe.line!r}",
+        "line": f"a line{where} that matches {probe.line!r}",
         "port": f"a port {probe.port} that takes connections",
         "http": f"a good answer from port {probe.port}",
         "command": f"{Path(probe.argv[0]).name if probe.argv else 'a command'} that ends with 0",

@@ -15,7 +15,7 @@ from kt_manifest import home_names
 from kt_manifest.configuration import clear_keys, layers, options, secrets, settings
 from kt_manifest.configuration.layers import Entry
 from kt_manifest.configuration.value_types import Value
-from kt_manifest.contract import capability
+from kt_manifest.contract import capability, shipped
 from kt_manifest.contract.snapshot import ENGINE_OBSERVED, Adapter, Template
 from kt_manifest.launch import inheritance, operation, readiness, render
 from kt_manifest.launch.operation import Command
@@ -23,7 +23,14 @@ from kt_supervisor.engine.gateway import metering
 from kt_supervisor.engine.gateway.metering import Upstream
 from kt_supervisor.engine.instance import memory_folder
 from kt_supervisor.engine.problems import Refused
-from kt_supervisor.engine.run import cgroups, limits, run_environment, run_settings, told_of_variables
+from kt_supervisor.engine.run import (
+    cgroups,
+    limits,
+    run_environment,
+    run_settings,
+    told_of_variables,
+    undelivered,
+)
 
 NEXT_TOKEN, NEXT_RUN = "token-of-the-next-run", "id-of-the-next-run"
 """Stand for what a Run that has not begun does not have yet: neither empty nor a placeholder for any agent."""
@@ -146,12 +153,17 @@ def plan_unrendered(
         memory_dir=memory_dir,
         notices=(
             *_named_by_the_adapter(entries),
+            *undelivered.notices(adapter, _of_this_start(entries)),
             *_told(keys_left_out(row.name, adapter, values), environment),
             *memory_folder.notices(adapter, memory_dir),
             *told_of_variables.overriding(resolved.secrets, environment, files.secrets),
             *told_of_variables.absent(values, environment),
         ),
     )
+
+
+def _of_this_start(entries: Sequence[Entry]) -> list[str]:
+    return [entry.key for entry in entries if entry.source == layers.INVOCATION_OVERRIDE]
 
 
 def _named_by_the_adapter(entries: Sequence[Entry]) -> tuple[str, ...]:
@@ -262,7 +274,7 @@ def program(
     """
     plan.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     launch = render.render(plan.adapter, plan.values, run_facts(plan, row, run, port=port))
-    executable = render.program(launch, plan.home)
+    executable = render.program(launch, plan.home, remedy=shipped.remedy(plan.adapter))
     declared = plan.adapter.ready
     ready = None if declared is None else readiness.probe(declared, launch.env, plan.home)
     _write(plan, launch)

@@ -77,7 +77,7 @@ def test_who_is_not_ready_in_time_did_not_start(house: Any) -> None:
     refused = house.refusal("POST", "/v1/agents/bot/start", {"env": {}})
 
     assert 1 == refused.exit_code
-    assert "was not ready within 0.5 s, wanted a line on any that matches 'never'" in str(refused)
+    assert "was not ready within 0.5 s, wanted a line that matches 'never'" in str(refused)
     assert "busy" in str(refused)
     assert "failed" == house.entry("bot")["state"]
 
