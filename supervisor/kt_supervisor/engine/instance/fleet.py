@@ -15,7 +15,7 @@ from kt_manifest.configuration import options, settings
 from kt_manifest.contract import capability, names
 from kt_manifest.contract.snapshot import Adapter
 from kt_manifest.launch import render
-from kt_supervisor.engine.instance import apart, remembering, restart_policy
+from kt_supervisor.engine.instance import apart, remembering, removal, restart_policy
 from kt_supervisor.engine.instance.instance import Instance
 from kt_supervisor.engine.instance.lifecycle import InvalidTransition
 from kt_supervisor.engine.parts import Parts
@@ -103,6 +103,7 @@ class Fleet:
 
     async def adopt(self) -> None:
         """Take over what the ledger knows: instances, their Runs, their listeners. Raises StoreUnavailable."""
+        await removal.resume(self._parts)
         rows, runs = await self._parts.writer.do(lambda store: (store.instances(), store.unended_runs()))
         by_id = {row.id: self._instances.setdefault(row.name, Instance(self._parts, row)) for row in rows}
         await asyncio.gather(*(self._adopt_one(by_id.get(run.instance_id), run) for run in runs))
