@@ -66,7 +66,8 @@ class Gateway:
         self._master, self._servers = proxy_master.make(
             self._dispatcher, authorities=files.root / "authorities.pem"
         )
-        self._admin = admin.Admin(self, uid=os.getuid())
+        engine_lock = layout.StateLayout(files.root.parent).engine_lock
+        self._admin = admin.Admin(self, uid=os.getuid(), engine_lock=engine_lock)
         self._lending = LendingServer(self._lendable, uid=os.getuid())
 
     async def run(self) -> None:
@@ -163,6 +164,11 @@ class Gateway:
             self._forget(instance_id)
             await self._serve()
             return True
+
+    def key(self, instance_id: str) -> messages.ListenerKey | None:
+        """Return the key of a listener; None where there is no such listener."""
+        meter = self._dispatcher.meters.get(instance_id)
+        return None if meter is None else messages.ListenerKey(upstream_api_key=meter.door.key)
 
     def position(self) -> tuple[int, int]:
         """Return how far the journal is written."""

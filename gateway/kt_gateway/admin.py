@@ -7,6 +7,7 @@ import asyncio
 import json
 import socket
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, Protocol
 
 from aiohttp import web
@@ -39,6 +40,10 @@ class Listeners(Protocol):
         """Remove a listener; False where there was none."""
         ...
 
+    def key(self, instance_id: str) -> messages.ListenerKey | None:
+        """Return the key of a listener; None where there is no such listener."""
+        ...
+
     def position(self) -> tuple[int, int]:
         """Return how far the journal is written."""
         ...
@@ -59,8 +64,10 @@ class Listeners(Protocol):
 class Admin:
     """The server on the admin socket."""
 
-    def __init__(self, listeners: Listeners, *, uid: int) -> None:
+    def __init__(self, listeners: Listeners, *, uid: int, engine_lock: Path) -> None:
+        """Compose; `engine_lock` names the process that may ask for keys."""
         self._listeners = listeners
+        self._engine_lock = engine_lock
         self._uid = uid
         self._runner: web.AppRunner | None = None
 
@@ -72,6 +79,7 @@ class Admin:
                 web.get("/v1/status", self._status),
                 web.put("/v1/listeners/{instance}", self._put),
                 web.delete("/v1/listeners/{instance}", self._delete),
+                web.get("/v1/listeners/{instance}/key", self._key),
                 web.get("/v1/progress", self._progress),
                 web.post("/v1/flush", self._flush),
                 web.post("/v1/drain", self._drain),
@@ -116,6 +124,15 @@ class Admin:
             return _problem(404, "not_found", "no listener of this instance")
         return web.json_response({})
 
+    async def _key(self, request: web.Request) -> web.Response:
+        endpoint = request.get_extra_info("socket")
+        if endpoint is None or not _is_engine(endpoint, self._engine_lock):
+            return _problem(403, "not_the_engine", "a key is told to the engine of this state directory only")
+        found = self._listeners.key(request.match_info["instance"])
+        if found is None:
+            return _problem(404, "not_found", "no listener of this instance")
+        return web.json_response(found.to_json())
+
     async def _progress(self, request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse(headers={"content-type": "application/x-ndjson"})
         await answer.prepare(request)
@@ -140,6 +157,20 @@ class Admin:
         message: dict[str, Any] = await request.json() if request.can_read_body else {}
         await self._listeners.drain(float(message.get("timeout_s", 30.0)))
         return web.json_response({})
+
+
+def _is_engine(endpoint: socket.socket, lock: Path) -> bool:
+    """Tell whether the peer is the process that wrote itself into the engine's lock.
+
+    Where the system names no peers, as on macOS, the owner's uid has to do; one that we do not see is not the engine.
+    """
+    if not unix_socket.names_peers():
+        return True
+    try:
+        pid = int(lock.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return unix_socket.peer_pid(endpoint) == pid
 
 
 def _problem(status: int, code: str, message: str) -> web.Response:

@@ -11,6 +11,7 @@
   config.toml  secrets.toml       the operator's
   environments/<instance id>.json the variables of its last start, for restarts without a caller
   started/<instance id>.json      the settings of its last start: its overrides, and what `config diff` compares with
+  removals/<instance id>.json     a removal that has begun: {name, delete, at_ns, moved}
   agents/<name>/                  Agent Home, the agent's working directory: config.toml, rendered files
   runs/<run id>/                  lock, run.json, exit.json, keeper.sock, keeper.log, in.fifo,
                                   out-000001.log (+ .idx), err-000001.log (+ .idx), ...
@@ -181,6 +182,23 @@ class StateLayout:
     def started(self, instance_id: str) -> Path:
         """Return the file that keeps with which settings an instance was last started."""
         return self.root / "started" / f"{instance_id}.json"
+
+    @property
+    def removals(self) -> Path:
+        """The folder of the removals under way."""
+        return self.root / "removals"
+
+    def removal(self, instance_id: str) -> Path:
+        """Return the file that says that an instance is being removed."""
+        return self.removals / f"{instance_id}.json"
+
+    def removed_home(self, instance_id: str) -> Path:
+        """Return where the Agent Home of a removed instance waits to be deleted."""
+        return self.root / "agents" / f".removed-{instance_id}"
+
+    def removed_runs(self, instance_id: str) -> Path:
+        """Return where the Runs of a removed instance wait to be deleted."""
+        return self.runs / f".removed-{instance_id}"
 
     @property
     def fleet_config(self) -> Path:

@@ -5,6 +5,7 @@
 | `GET /v1/status` | | `Status` |
 | `PUT /v1/listeners/{instance}` | `Listener` | 200 `{"port": N}`; 409 `{"error": "port_taken", ...}` |
 | `DELETE /v1/listeners/{instance}` | | 200; the port is closed, streams under way end by themselves |
+| `GET /v1/listeners/{instance}/key` | | `ListenerKey`, to the engine alone; else 403, without a listener 404 |
 | `GET /v1/progress` | | NDJSON: `{"segment": N, "offset": M}` after each write to the journal, coalesced |
 | `POST /v1/flush` | | 200 once everything written so far can be read from the journal |
 | `POST /v1/drain` | `{"timeout_s": S}` | stops accepting, waits for streams under way, exits |
@@ -60,6 +61,25 @@ class Listener:
             Grant(run_id=grant["run_id"], token=grant["token"]) for grant in facts.get("grants", ())
         )
         return cls(**facts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerKey:
+    """The provider's key that a listener's calls carry, for an engine that has to keep it out of what it shows."""
+
+    upstream_api_key: str | None = field(repr=False)  # clear text, in memory only; None: it has none
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the message; it carries a key: send it, never write it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, message: dict[str, Any]) -> Self:
+        """Read a message; raises KeyError or TypeError where it is none."""
+        key = message["upstream_api_key"]
+        if key is not None and not isinstance(key, str):
+            raise TypeError("wanted a text, or null")
+        return cls(upstream_api_key=key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,6 +80,11 @@ def _connect_within(client: socket.socket, name: str, timeout_s: float) -> None:
         client.settimeout(timeout_s)
 
 
+def names_peers() -> bool:
+    """Tell whether the system says which process made a connection."""
+    return hasattr(socket, "SO_PEERCRED")
+
+
 def peer_pid(connection: socket.socket) -> int | None:
     """Return the pid of the process that made this connection; None where the system does not say."""
     if not hasattr(socket, "SO_PEERCRED"):

@@ -161,6 +161,27 @@ def test_a_listener_can_move_and_come_back(make_lane: MakeLane) -> None:
         Client(before)
 
 
+def test_a_key_is_told_to_the_engine_and_to_nobody_else(start_gateway: StartGateway) -> None:
+    process = start_gateway()
+    put(process, "keyed", upstream_api_key="sk-known-to-the-gateway")
+    put(process, "bare")
+    lock = process.files.root.parent / "engine.lock"
+
+    nobody = process.ask("GET", "/v1/listeners/keyed/key")
+    lock.write_text("1\n")
+    another = process.ask("GET", "/v1/listeners/keyed/key")
+    lock.write_text(f"{os.getpid()}\n")
+
+    assert (403, "not_the_engine") == (nobody[0], nobody[1]["error"])
+    assert nobody == another
+    assert (200, {"upstream_api_key": "sk-known-to-the-gateway"}) == process.ask(
+        "GET", "/v1/listeners/keyed/key"
+    )
+    assert (200, {"upstream_api_key": None}) == process.ask("GET", "/v1/listeners/bare/key")
+    assert 404 == process.ask("GET", "/v1/listeners/never/key")[0]
+    assert "sk-known" not in json.dumps(process.ask("GET", "/v1/status")[1]) + process.log.read_text()
+
+
 def test_progress_tells_of_each_write(make_lane: MakeLane) -> None:
     lane = make_lane(always(sized(COMPLETION)))
     connection = UnixConnection(lane.gateway.files.admin)

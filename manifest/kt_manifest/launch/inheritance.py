@@ -85,6 +85,11 @@ def inherited(environment: Mapping[str, str], patterns: Iterable[str] | None = N
     return {name: value for name, value in environment.items() if letting.lets_in(name)}
 
 
+def by_setting(environment: Mapping[str, str], setting: str | list[str] | None) -> dict[str, str]:
+    """Return the same for `env.inherit` as it is set: a list, or names with spaces between them."""
+    return inherited(environment, setting.split() if isinstance(setting, str) else setting)
+
+
 def is_provider_key(name: str) -> bool:
     """Tell whether a variable usually holds somebody's key, by its name."""
     upper = name.upper()

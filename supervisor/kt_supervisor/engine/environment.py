@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 GATEWAY = "KT_GATEWAY"
 SERVICE = "KT_SERVICE"
+FAILPOINT = "KT_ENGINE_FAILPOINT"
 _KEPT = frozenset(
     {
         "HOME",
@@ -28,7 +29,7 @@ _KEPT = frozenset(
 )
 _KEPT_PREFIXES = ("KT_", "LC_", "COVERAGE_")
 _RUNS_OWN = frozenset({"KT_RUN", "KT_INSTANCE"})
-_NEVER_GIVEN_ON = _RUNS_OWN | {SERVICE}  # an engine that a keeper brings back is no service's
+_NEVER_GIVEN_ON = _RUNS_OWN | {SERVICE, FAILPOINT}  # an engine that a keeper brings back is no service's
 
 
 def for_our_processes(variables: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -55,6 +56,11 @@ def gateway_is_external() -> bool:
 def service() -> str | None:
     """Return which service manager runs this engine (`KT_SERVICE`, set by what `kt engine install` writes), if any."""
     return os.environ.get(SERVICE) or None
+
+
+def failpoint() -> str | None:
+    """Return the point at which a test lets this engine die (`failpoints`)."""
+    return os.environ.get(FAILPOINT)
 
 
 def leave_run(command: list[str] | None) -> None:

@@ -8,6 +8,7 @@ def test_our_own_processes_get_no_secret_and_no_runs_identity() -> None:
         "KT_RUN": "r",
         "KT_INSTANCE": "i",
         "KT_FAILPOINT": "x",
+        "KT_ENGINE_FAILPOINT": "y",
         "LC_ALL": "C",
     }
 

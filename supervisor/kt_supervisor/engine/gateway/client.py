@@ -9,10 +9,12 @@ from typing import Any, Self
 import aiohttp
 
 from kt_ledger import unix_socket
-from kt_ledger.messages import Listener, Status
+from kt_ledger.messages import Listener, ListenerKey, Status
 
 CALL_TIMEOUT_S = 15.0
 FLUSH_TIMEOUT_S = 2.0
+KEY_TIMEOUT_S = 2.0
+"""How long the adoption of a Run waits for the key: the agent prints meanwhile, and nobody reads it."""
 
 
 class GatewayAway(Exception):
@@ -65,6 +67,18 @@ class GatewayClient:
         with contextlib.suppress(ListenerRefused):
             await self._call("DELETE", f"/v1/listeners/{instance_id}")
 
+    async def key(self, instance_id: str) -> str | None:
+        """Return the key that an instance's calls carry; None where there is none, or the gateway does not tell.
+
+        One of a version that does not know this question answers it like any page that is not there.
+        """
+        path = f"/v1/listeners/{instance_id}/key"
+        try:
+            answer = await self._call("GET", path, timeout_s=KEY_TIMEOUT_S, page=True)
+            return ListenerKey.from_json(answer).upstream_api_key
+        except (ListenerRefused, KeyError, TypeError):
+            return None
+
     async def flush(self) -> None:
         """Have everything counted so far written to the journal; a read does not wait for a gateway that hangs."""
         await self._call("POST", "/v1/flush", timeout_s=FLUSH_TIMEOUT_S)
@@ -85,14 +99,23 @@ class GatewayClient:
             return
 
     async def _call(
-        self, method: str, path: str, body: Any = None, *, timeout_s: float = CALL_TIMEOUT_S
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        timeout_s: float = CALL_TIMEOUT_S,
+        page: bool = False,
     ) -> Any:
+        """Return the answer's document; `page`: a path that is not there is ListenerRefused, in whatever words."""
         assert self._session is not None
         limit = aiohttp.ClientTimeout(total=timeout_s)
         try:
             async with self._session.request(
                 method, f"http://gateway{path}", json=body, timeout=limit
             ) as answer:
+                if page and answer.status == 404:
+                    raise ListenerRefused("the gateway has no such listener, or does not know the question")
                 document = json.loads(await answer.read() or b"{}")
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise GatewayAway(f"the gateway does not answer: {str(error) or type(error).__name__}") from error

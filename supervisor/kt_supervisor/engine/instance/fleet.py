@@ -15,12 +15,12 @@ from kt_manifest.configuration import options, settings
 from kt_manifest.contract import capability, names
 from kt_manifest.contract.snapshot import Adapter
 from kt_manifest.launch import render, run_facts
-from kt_supervisor.engine.instance import apart, remembering, restart_policy
+from kt_supervisor.engine.instance import apart, remembering, removal, restart_policy
 from kt_supervisor.engine.instance.instance import Instance
 from kt_supervisor.engine.instance.lifecycle import InvalidTransition
 from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.problems import NoSuchAgent, Refused
-from kt_supervisor.engine.run import launching
+from kt_supervisor.engine.run import known_provider
 from kt_supervisor.engine.telling import restart_view, views
 from kt_supervisor.engine.telling.views import Known
 
@@ -103,6 +103,7 @@ class Fleet:
 
     async def adopt(self) -> None:
         """Take over what the ledger knows: instances, their Runs, their listeners. Raises StoreUnavailable."""
+        await removal.resume(self._parts)
         rows, runs = await self._parts.writer.do(lambda store: (store.instances(), store.unended_runs()))
         by_id = {row.id: self._instances.setdefault(row.name, Instance(self._parts, row)) for row in rows}
         await asyncio.gather(*(self._adopt_one(by_id.get(run.instance_id), run) for run in runs))
@@ -197,7 +198,7 @@ class Fleet:
         known = replace(known, settings=found.values)
         url = found.values.get(options.UPSTREAM_BASE_URL)
         try:
-            provider = launching.provider(self._parts.files, found.entries, environment={}, keyring=False)
+            provider = known_provider.find(self._parts.files, found.entries, environment={}, keyring=False)
         except Exception:
             return known  # its alarm tells what is wrong with them; reading usage does not depend on it
         shown = None if url is None else str(settings.shown(options.UPSTREAM_BASE_URL, url))

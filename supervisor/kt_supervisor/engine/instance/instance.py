@@ -27,7 +27,7 @@ from kt_supervisor.engine.instance.starting import Starting
 from kt_supervisor.engine.instance.supervision import Resumed, Supervision
 from kt_supervisor.engine.parts import Parts
 from kt_supervisor.engine.problems import Refused, StopUnconfirmed
-from kt_supervisor.engine.run import adoption, launching, run_environment
+from kt_supervisor.engine.run import adoption, known_provider, launching, run_environment
 from kt_supervisor.engine.run.current_run import CurrentRun
 from kt_supervisor.engine.run.ending import Exit
 
@@ -158,15 +158,15 @@ class Instance:
             self._life.comebacks.cancel()
             await self._parts.listeners.drop(self.id)
             home = self._parts.files.home(self.name)
-            notices = () if delete else await asyncio.to_thread(render.put_back, home)
+            notices: tuple[str, ...] = () if delete else await asyncio.to_thread(render.put_back, home)
             at_ns = self._parts.clock.wall_ns()
+            intent = removal.Intent(instance_id=self.id, name=self.name, delete=delete, at_ns=at_ns)
+            await asyncio.to_thread(removal.intend, self._parts.files, intent)
             await self._parts.writer.do(lambda store: store.remove_instance(self.id, at_ns=at_ns))
             self.removed = True
             self.news.set()
             self._parts.settings.forget(self.name)
-            await asyncio.to_thread(removal.forget, self._parts, self.id)
-            if delete:
-                await asyncio.to_thread(removal.delete_folders, self._parts, self.id, self.name)
+            notices += await asyncio.to_thread(removal.carry_out, self._parts.files, intent)
         answer = {"name": self.name, "removed": True, "home": "delete" if delete else "retain"}
         return {**answer, "notices": list(notices)} if notices else answer
 
@@ -193,7 +193,7 @@ class Instance:
                 return []
             entries = await asyncio.to_thread(self._parts.settings.of_the_run, row)
             provider = await asyncio.to_thread(
-                launching.provider, self._parts.files, entries, environment=environment
+                known_provider.find, self._parts.files, entries, environment=environment
             )
             if provider is None:
                 await self._parts.listeners.drop(self.id)

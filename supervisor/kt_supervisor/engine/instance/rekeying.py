@@ -11,7 +11,7 @@ from kt_ledger.records import InstanceRow, State
 from kt_manifest.configuration import options, secrets
 from kt_supervisor.engine.instance.restart_policy import History
 from kt_supervisor.engine.parts import Parts
-from kt_supervisor.engine.run import launching
+from kt_supervisor.engine.run import known_provider
 from kt_supervisor.engine.run.current_run import CurrentRun
 
 _PARKED = "{name} does not run, and refers to it: `kt agent start {name}` starts it with the new value"
@@ -50,7 +50,7 @@ async def rekey(
         setting = secrets.names(entry.value for entry in entries if entry.key == options.UPSTREAM_API_KEY)
         if not setting & names:
             return await asyncio.to_thread(_begun_with, parts, row, names)
-        provider = await asyncio.to_thread(launching.provider, parts.files, entries, environment={})
+        provider = await asyncio.to_thread(known_provider.find, parts.files, entries, environment={})
     except Exception as error:
         # Whatever is wrong with one agent's settings, the others still get the new key; this one's caller is told.
         return Rekeyed(keeps=True, notice=f"{name} keeps the key that it has: {error}")

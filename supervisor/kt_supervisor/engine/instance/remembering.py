@@ -8,7 +8,7 @@ import logging
 
 from kt_ledger.records import InstanceRow, RunRow
 from kt_supervisor.engine.parts import Parts
-from kt_supervisor.engine.run import launching
+from kt_supervisor.engine.run import known_provider
 
 logger = logging.getLogger(__name__)
 
@@ -17,7 +17,7 @@ async def of_a_run(parts: Parts, row: InstanceRow, run: RunRow | None) -> None:
     """Remember the listener of an instance whose Run goes on; without a Run its calls are refused."""
     try:
         entries = await asyncio.to_thread(parts.settings.of_the_run, row)
-        provider = await asyncio.to_thread(launching.provider, parts.files, entries, environment={})
+        provider = await asyncio.to_thread(known_provider.find, parts.files, entries, environment={})
     except Exception as error:
         # Settings that somebody broke by hand must not close the listener of an agent that runs.
         logger.warning("the listener of %s is left as it is: %s", row.name, error)
@@ -32,7 +32,7 @@ async def of_nobody(parts: Parts, row: InstanceRow) -> None:
     try:
         entries = await asyncio.to_thread(parts.settings.of_the_run, row)
         provider = await asyncio.to_thread(
-            launching.provider, parts.files, entries, environment={}, keyring=False
+            known_provider.find, parts.files, entries, environment={}, keyring=False
         )
     except Exception as error:
         # Whatever somebody broke by hand, an engine that comes up must remember the other agents.

@@ -11,7 +11,7 @@ from kt_manifest.configuration import layers, options, secrets
 from kt_manifest.configuration.layers import Entry
 from kt_manifest.contract.snapshot import Adapter
 from kt_manifest.launch import inheritance
-from kt_supervisor.engine.run import launching
+from kt_supervisor.engine.run import told_of_variables
 
 
 def describe(row: InstanceRow, entries: Sequence[Entry], *, given: Mapping[str, str]) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def describe(row: InstanceRow, entries: Sequence[Entry], *, given: Mapping[str, 
     settings |= {entry.key: entry.value for entry in entries if entry.source == layers.INVOCATION_OVERRIDE}
     patterns = settings.get(options.ENV_INHERIT)
     listed = patterns.split() if isinstance(patterns, str) else patterns
-    missing = launching.keys_left_out(row.name, Adapter.from_json(row.adapter), settings)
+    missing = told_of_variables.keys_left_out(row.name, Adapter.from_json(row.adapter), settings)
     return {
         "inherit": inheritance.rule(listed).to_json(),
         "secrets": sorted(secrets.names(settings.values())),

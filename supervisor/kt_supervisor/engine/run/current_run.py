@@ -12,6 +12,7 @@ from kt_ledger.records import InstanceRow, RunRow
 from kt_ledger.store import Store
 from kt_manifest.launch.operation import Command
 from kt_supervisor.engine import environment, state_dir
+from kt_supervisor.engine.gateway.client import GatewayAway, GatewayClient
 from kt_supervisor.engine.output import log_retention
 from kt_supervisor.engine.output.agent_input import AgentInput
 from kt_supervisor.engine.output.scrubbing import RunScrubbing
@@ -36,6 +37,8 @@ SPAWN_TIMEOUT_S = 20.0
 MEET_TIMEOUT_S = 5.0
 CONFIRM_S = 15.0
 LOOK_S = 0.02
+KEY_AGAIN_S = 1.0
+KEY_TRIES = 60
 
 
 class CurrentRun:
@@ -250,6 +253,27 @@ class CurrentRun:
                 lambda: self._parts.settings.of_the_run(row),
             )
             self.known.add(found)
+            if not await self._ask_key():
+                self._parts.tasks.start(f"the key of {self._instance.name}", self._ask_key_later())
+
+    async def _ask_key(self) -> bool:
+        """Know the provider's key that the gateway uses, which may be in no place that is read here; False: not yet."""
+        files = self._parts.files.gateway
+        try:
+            async with GatewayClient(files.admin) as gateway:
+                key = await gateway.key(self._instance.id)
+        except GatewayAway:
+            return not state_dir.is_held(files.lock)  # a key that nobody holds is in use by nobody
+        self.known.add([] if key is None else [key])
+        return True
+
+    async def _ask_key_later(self) -> None:
+        """Ask a gateway that is there and silent until it answers."""
+        for _ in range(KEY_TRIES):
+            await asyncio.sleep(KEY_AGAIN_S)
+            if await self._ask_key():
+                return
+        logger.warning("the gateway does not tell which key %s uses", self._instance.name)
 
     def is_old(self, age_s: float) -> bool:
         """Whether the Run was intended longer ago than `age_s`, so that no keeper of it can be under way."""

@@ -131,7 +131,7 @@ def plan_unrendered(
         given, environment=environment, secrets_file=files.secrets, missing=missing
     )
     values = settings.check_resolved(resolved)
-    inherited = _inherited(environment, values)
+    inherited = inheritance.by_setting(environment, values.get(options.ENV_INHERIT))
     provider = metering.upstream(values)
     if adapter.metering_source == ENGINE_OBSERVED and provider is None:
         raise Refused(
@@ -154,7 +154,7 @@ def plan_unrendered(
         notices=(
             *_named_by_the_adapter(entries),
             *undelivered.notices(adapter, _of_this_start(entries)),
-            *_told(keys_left_out(row.name, adapter, values), environment),
+            *told_of_variables.left_out(row.name, adapter, values, environment),
             *memory_folder.notices(adapter, memory_dir),
             *told_of_variables.overriding(resolved.secrets, environment, files.secrets),
             *told_of_variables.absent(values, environment),
@@ -186,55 +186,6 @@ def _keys(
     key = values.get(options.UPSTREAM_API_KEY)
     found = clear_keys.texts(written) | ({key} if isinstance(key, str) else set())
     return found | {value for name, value in inherited.items() if inheritance.is_provider_key(name)}
-
-
-def _inherited(environment: Mapping[str, str], values: Mapping[str, Value]) -> dict[str, str]:
-    patterns = values.get(options.ENV_INHERIT)
-    return inheritance.inherited(environment, patterns.split() if isinstance(patterns, str) else patterns)
-
-
-def keys_left_out(name: str, adapter: Adapter, values: Mapping[str, Value]) -> dict[str, str]:
-    """Return what to say of variables that an agent whose key nobody else puts in may miss, if its caller has them."""
-    if adapter.metering_source != ENGINE_OBSERVED or options.UPSTREAM_API_KEY in values:
-        return {}
-    reaches = _inherited(dict.fromkeys(_PROVIDER_KEYS, ""), values)
-    return {
-        variable: f"{variable} of the caller's environment does not reach the agent, as no provider's key does; to "
-        f"give it to the gateway: kt agent config set {name} {options.UPSTREAM_API_KEY} secret:{variable}; to the "
-        f'agent itself: kt agent config set {name} {options.ENV_INHERIT} "{inheritance.DEFAULTS} {variable}"'
-        for variable in _PROVIDER_KEYS
-        if variable not in reaches and options.PASS_THROUGH + variable not in values
-    }
-
-
-def _told(remarks: Mapping[str, str], environment: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(remark for variable, remark in remarks.items() if variable in environment)
-
-
-_PROVIDER_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "OPENAI_API_KEY")
-"""The variables from which agents most often take a key; others are left out without a word."""
-
-
-def provider(
-    files: StateLayout, entries: Sequence[Entry], *, environment: Mapping[str, str], keyring: bool = True
-) -> Upstream | None:
-    """Return the provider of an instance as far as it is known without a caller; None without one.
-
-    A key that cannot be resolved now is `key_missing`. Raises what `settings.check` raises.
-    Without `keyring`, which takes a process and may take seconds, a key that is there alone counts as missing.
-    """
-    wanted = {entry.key: entry.value for entry in entries if entry.key in metering.KEYS}
-    key_missing = False
-    for key, value in list(wanted.items()):
-        try:
-            resolved = secrets.resolve(
-                str(value), environment=environment, secrets_file=files.secrets, keyring=keyring
-            )
-            wanted[key] = settings.check_stored(key, resolved)
-        except secrets.SecretUnresolved:
-            key_missing |= key == options.UPSTREAM_API_KEY
-            del wanted[key]
-    return metering.upstream(wanted, key_missing=key_missing)
 
 
 def run_facts(

@@ -1,8 +1,8 @@
 """The secrets of a Run that somebody else began: what can be found again without the one who asked for its start.
 
-That is what `secrets.toml` and the keyring hold, and what the agent itself was given in its environment: also the
-keys there that nobody called a secret. A value that
-was in the caller's environment alone and went to a file or a flag of the agent is known to nobody any more.
+That is what `secrets.toml` and the keyring hold, and what the agent itself was given in its environment, also the keys
+there that nobody called a secret; the provider's key is asked of the gateway besides, which uses it (`CurrentRun`). A
+value that was in the caller's environment alone and went to a file or a flag of the agent is known to nobody any more.
 """
 
 import logging
