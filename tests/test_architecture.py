@@ -249,6 +249,7 @@ READS_LAYERS = {
     "supervisor/kt_supervisor/engine/instance/configuring.py": "the text that is replaced",
     "supervisor/kt_supervisor/doctor/settings.py": "what stands in a file, where no engine runs",
     "cli/kt_cli/secret_places.py": "which secrets a file names, where no engine runs",
+    "cli/kt_cli/completing.py": "which keys are set, for a shell that completes them",
 }
 """File -> what it reads a layer's file for. Nobody else does: what is in force is `current_settings`'s to say."""
 
@@ -268,8 +269,8 @@ def test_a_layers_file_is_read_in_few_places_and_none_of_them_acts_on_it() -> No
 
 def test_what_a_layers_file_is_called_is_said_alike_where_it_cannot_be_imported() -> None:
     from kt_ledger.layout import StateLayout
+    from kt_manifest import home_names
     from kt_manifest.configuration import config_file
-    from kt_manifest.launch import native_path
 
     assert config_file.NAME == StateLayout(Path("/x")).fleet_config.name
-    assert config_file.NAME in native_path.RESERVED
+    assert config_file.NAME in home_names.TABLE

@@ -59,36 +59,29 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.fixture(scope="module")
+def installed(wheel: Path, environment: Path) -> Path:
+    """The same environment with the wheel installed into it."""
+    pip = (sys.executable, "-m", "pip", "--python", environment / "bin/python")
+    before = list(supervisord_files(environment))
+    run(*pip, "install", "-qq", "--no-deps", "--no-index", wheel)
+    assert before and before == list(supervisord_files(environment)), "supervisord's files are its own"
+    return environment
+
+
 def supervisord_files(environment: Path) -> Iterator[tuple[str, str]]:
     site = next(environment.glob("lib/python*/site-packages"))
     for path in sorted(site.glob("supervisor*/**/*.py")):
         yield str(path), hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_the_wheel_installs_beside_supervisord_and_runs(wheel: Path, environment: Path) -> None:
-    before = list(supervisord_files(environment))
-
-    run(
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        environment / "bin/python",
-        "install",
-        "-qq",
-        "--no-deps",
-        "--no-index",
-        wheel,
-    )
-
-    assert before
-    assert before == list(supervisord_files(environment))
-    assert f"kt {metadata.version('ktmeter')}" in run(environment / "bin/kt", "--version")
+def test_the_wheel_installs_beside_supervisord_and_runs(installed: Path) -> None:
+    assert f"kt {metadata.version('ktmeter')}" in run(installed / "bin/kt", "--version")
     assert "site-packages/kt_cli" in run(
-        environment / "bin/python", "-c", "import kt_cli; print(kt_cli.__file__)"
+        installed / "bin/python", "-c", "import kt_cli; print(kt_cli.__file__)"
     )
     assert "supervisor/" in run(
-        environment / "bin/python", "-c", "import supervisor.supervisord as s; print(s.__file__)"
+        installed / "bin/python", "-c", "import supervisor.supervisord as s; print(s.__file__)"
     )
 
 
@@ -117,12 +110,12 @@ def test_the_wheel_holds_the_rooms_the_fixtures_and_nothing_else(wheel: Path) ->
     assert here == {name for name in names if name.startswith("kt_manifest/adapters/")}
 
 
-def test_the_installed_kt_lists_and_shows_the_adapters_that_it_brought(environment: Path) -> None:
-    listed = json.loads(run(environment / "bin/kt", "adapter", "list", "--json"))
+def test_the_installed_kt_lists_and_shows_the_adapters_that_it_brought(installed: Path) -> None:
+    listed = json.loads(run(installed / "bin/kt", "adapter", "list", "--json"))
 
     assert {"example-shim", "openai-compatible", "self-reporting"} <= {
         row["kind"] for row in listed["adapters"]
     }
     for row in listed["adapters"]:
         assert "site-packages/kt_manifest/adapters" in row["folder"]
-        assert row["kind"] in run(environment / "bin/kt", "adapter", "show", row["kind"])
+        assert row["kind"] in run(installed / "bin/kt", "adapter", "show", row["kind"])

@@ -56,7 +56,7 @@ def test_the_engine_adopts_a_gateway_that_it_did_not_start(
         lambda: status if (status := fleet.engine()) and status.get("gateway") else None,
         what="an engine with a gateway",
     )
-    fleet.observe("opaque", provider, CALLER, "plain-json", "stream-not-asked!")
+    fleet.observe("opaque", provider, CALLER, "--linger-s", "0.6", "plain-json", "stream-not-asked!")
     ended = fleet.wait_state("opaque", "stopped", "failed")
 
     assert processes["gateway"].pid == status["gateway"]["pid"]

@@ -33,10 +33,31 @@ def test_each_is_told_with_its_places_and_users_and_without_its_value(files: Sta
     one = {"name": "bot", "keys": ["agent.A"], "at_once": False}
     fleet = {"name": "(fleet)", "keys": ["agent.B"], "at_once": False}
     assert [
-        {"name": "KEPT", "found_in": ["secrets.toml"], "agents": [both], "missing": False},
-        {"name": "NOWHERE", "found_in": [], "agents": [one], "missing": True},
-        {"name": "TYPED", "found_in": ["environment"], "agents": [fleet], "missing": False},
-        {"name": "UNUSED", "found_in": ["secrets.toml"], "agents": [], "missing": False},
+        {
+            "name": "KEPT",
+            "found_in": ["secrets.toml"],
+            "wins": "secrets.toml",
+            "differ": False,
+            "agents": [both],
+            "missing": False,
+        },
+        {"name": "NOWHERE", "found_in": [], "wins": None, "differ": False, "agents": [one], "missing": True},
+        {
+            "name": "TYPED",
+            "found_in": ["environment"],
+            "wins": "environment",
+            "differ": False,
+            "agents": [fleet],
+            "missing": False,
+        },
+        {
+            "name": "UNUSED",
+            "found_in": ["secrets.toml"],
+            "wins": "secrets.toml",
+            "differ": False,
+            "agents": [],
+            "missing": False,
+        },
     ] == found["secrets"]
     assert "canary" not in str(found)
 

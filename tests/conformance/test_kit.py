@@ -58,7 +58,9 @@ def whole_run(rig: Rig, name: str) -> Report:
     )
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize(
+    "name", ["self-reporting", pytest.param("openai-compatible", marks=pytest.mark.long)]
+)
 def test_a_shipped_adapter_holds_what_it_declares(rig: Rig, name: str) -> None:
     """Their program is the reader's own: the fake agent stands in for it, and is driven as it would be."""
     found = whole_run(rig, name)

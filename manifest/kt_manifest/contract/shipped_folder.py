@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kt_manifest import words
+from kt_manifest import exit_codes, words
 
 FILE_NAME = "adapter.toml"
 ROOM = Path(__file__).resolve().parents[1]
@@ -11,7 +11,7 @@ ROOM = Path(__file__).resolve().parents[1]
 class AdaptersMissing(Exception):
     """This installation of kt has lost the folder of its adapters."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, looked: tuple[Path, ...]) -> None:
         self.got = f"no adapters in {' or '.join(words.shown_path(place) for place in looked)}"

@@ -1,7 +1,7 @@
 """Finding the program to start, as the child itself would find it: on the PATH of its own final environment."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from kt_manifest import exit_codes, words
@@ -37,7 +37,12 @@ class NotExecutable(Exception):
 
 
 def find_executable(
-    name: str, env: Mapping[str, str], cwd: Path, *, path_from: str = "", remedy: str | None = None
+    name: str,
+    env: Mapping[str, str],
+    cwd: Path,
+    *,
+    path_from: str = "",
+    remedy: Callable[[], str | None] | None = None,
 ) -> str:
     """Return the absolute path of a program.
 
@@ -47,7 +52,7 @@ def find_executable(
         cwd: the child's working directory: an empty or relative entry of PATH is taken from there (POSIX.1-2017,
             "Environment Variables", PATH).
         path_from: who sets PATH, where that is not whoever starts the agent; for the message.
-        remedy: what to do where it is not there, if that is more than to install it.
+        remedy: says what to do where it is not there, if that is more than to install it.
 
     Raises:
         ExecutableMissing: nothing of that name. NotExecutable: only something that is no executable file.
@@ -64,9 +69,9 @@ def find_executable(
     if faults:
         raise NotExecutable(faults[0][0], got=faults[0][1])
     if candidates == [name]:
-        raise ExecutableMissing(name, looked_in="at that path", remedy=remedy)
+        raise ExecutableMissing(name, looked_in="at that path", remedy=remedy and remedy())
     looked_in = f"on PATH={words.shown_path(path)}"
-    raise ExecutableMissing(name, looked_in=looked_in, path_from=path_from, remedy=remedy)
+    raise ExecutableMissing(name, looked_in=looked_in, path_from=path_from, remedy=remedy and remedy())
 
 
 def _on_path(name: str, path: str, cwd: Path) -> Iterator[str]:

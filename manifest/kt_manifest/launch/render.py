@@ -5,7 +5,7 @@ the engine delivers itself (addresses, memory folder, placeholder key) wins over
 declares how its agent writes placeholders, nothing is rendered that would leave one of them without a value.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -113,8 +113,8 @@ def render(adapter: Adapter, values: Mapping[str, Value], run: RunFacts) -> Laun
     return launch
 
 
-def program(launch: Launch, cwd: Path, *, remedy: str | None = None) -> str:
-    """Return the absolute path of the program that is started; `remedy` is what to do where it is not there.
+def program(launch: Launch, cwd: Path, *, remedy: Callable[[], str | None] | None = None) -> str:
+    """Return the absolute path of the program that is started; `remedy` says what to do where it is not there.
 
     Raises:
         ExecutableMissing, NotExecutable.

@@ -7,6 +7,7 @@ import argparse
 import http.client
 import json
 import os
+import threading
 import urllib.parse
 
 
@@ -23,6 +24,7 @@ def call(connection: http.client.HTTPConnection, path: str, model: str, *, strea
 def main() -> None:
     cli = argparse.ArgumentParser()
     cli.add_argument("--repeat", type=int, default=1)
+    cli.add_argument("--linger-s", type=float, default=0.0, help="stay up for so long, to count as started")
     cli.add_argument("cases", nargs="+")
     args = cli.parse_args()
     base = urllib.parse.urlsplit(os.environ["OPENAI_BASE_URL"])
@@ -31,6 +33,7 @@ def main() -> None:
         for i, case in enumerate(args.cases):
             model, stream = f"{case.rstrip('!')}@{n}-{i}", case.endswith("!")
             call(connection, f"{base.path}/chat/completions", model, stream=stream)
+    threading.Event().wait(args.linger_s)
 
 
 if __name__ == "__main__":

@@ -71,7 +71,9 @@ def test_no_format_shows_a_secret_however_it_spells_it(char: str, merge: bool) -
     assert plain.env.keys() == shown.env.keys()
 
 
-@pytest.mark.parametrize("format_", ["toml", "json", "yaml", "env"])
+@pytest.mark.parametrize(
+    "format_", ["json", "yaml", *(pytest.param(name, marks=pytest.mark.long) for name in ("toml", "env"))]
+)
 def test_no_character_of_unicode_lets_a_secret_through(format_: str) -> None:
     """One secret of every thousand characters: whatever a format escapes, the ends of it are nowhere."""
     rules: list[tuple[Target, Shape]] = [(FileTarget("a", "k"), Shape(format=format_))]

@@ -15,7 +15,7 @@ from kt_manifest import home_names
 from kt_manifest.configuration import clear_keys, layers, options, secrets, settings
 from kt_manifest.configuration.layers import Entry
 from kt_manifest.configuration.value_types import Value
-from kt_manifest.contract import capability, shipped
+from kt_manifest.contract import capability
 from kt_manifest.contract.snapshot import ENGINE_OBSERVED, Adapter, Template
 from kt_manifest.launch import inheritance, operation, readiness, render
 from kt_manifest.launch.operation import Command
@@ -188,6 +188,13 @@ def _keys(
     return found | {value for name, value in inherited.items() if inheritance.is_provider_key(name)}
 
 
+def remedy(adapter: Adapter) -> str | None:
+    """Return what to do where the program of an adapter is not there; None where it is to be installed."""
+    from kt_manifest.contract import shipped  # late: an engine begins without what judges manifests
+
+    return shipped.remedy(adapter)
+
+
 def run_facts(
     plan: Plan, row: InstanceRow, run: RunRow | None = None, *, port: int | None = None
 ) -> render.RunFacts:
@@ -225,7 +232,7 @@ def program(
     """
     plan.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     launch = render.render(plan.adapter, plan.values, run_facts(plan, row, run, port=port))
-    executable = render.program(launch, plan.home, remedy=shipped.remedy(plan.adapter))
+    executable = render.program(launch, plan.home, remedy=lambda: remedy(plan.adapter))
     declared = plan.adapter.ready
     ready = None if declared is None else readiness.probe(declared, launch.env, plan.home)
     _write(plan, launch)

@@ -12,7 +12,6 @@ from kt_ledger.records import InstanceRow, RunRow
 from kt_manifest.configuration import options
 from kt_manifest.configuration.layers import Entry
 from kt_manifest.configuration.secrets import SecretUnresolved
-from kt_manifest.contract import shipped
 from kt_manifest.launch import agent_home, masking, readiness, render
 from kt_manifest.launch.render import Launch
 from kt_manifest.launch.substitution import PlaceholderUnset
@@ -88,7 +87,7 @@ def preview(
         refusals.append(str(PlaceholderUnset(launch.unset, agent=row.name)))
     executable = None
     try:
-        executable = render.program(launch, plan.home, remedy=shipped.remedy(plan.adapter))
+        executable = render.program(launch, plan.home, remedy=lambda: launching.remedy(plan.adapter))
         if plan.adapter.ready is not None:
             readiness.probe(plan.adapter.ready, launch.env, plan.home)
     except (render.ExecutableMissing, render.NotExecutable, readiness.ProbeUnresolved) as error:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kt_cli.failure import Failure
-from kt_cli.link import EngineAway
 from tests.house import House
 
+from kt_client.errors import EngineAway
+from kt_client.errors import KtError as Failure
 from kt_ledger.layout import StateLayout
 from kt_supervisor.engine import failpoints
 from kt_supervisor.engine.instance import removal
