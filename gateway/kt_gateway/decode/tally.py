@@ -1,16 +1,21 @@
-"""The sum of an answer's findings: the last valid usage wins, whatever stands before or after it."""
+"""The sum of an answer's findings: the last valid usage wins, whatever stands before or after it.
+
+Where a dialect sends its usage in pieces, later members replace earlier ones, key by key; null replaces nothing.
+"""
 
 from typing import Any
 
 from kt_gateway.decode.finding import Finding
-from kt_gateway.decode.usage import Measured, Shape, measure
+from kt_gateway.decode.shape import Measured, Shape
+from kt_gateway.decode.usage import measure
 
 
 class Tally:
     """Takes findings in order and keeps what the record needs."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, *, overlays: bool = False) -> None:
         self._shape = shape
+        self._overlaid: dict[str, Any] | None = {} if overlays else None
         self._aside: tuple[dict[str, Any], Measured] | None = None
         self._main: tuple[dict[str, Any], Measured] | None = None
         self._unmeasured: dict[str, Any] | None = None
@@ -20,6 +25,8 @@ class Tally:
         self.error = False
         self.finished = False
         self.done = False  # the dialect's terminal event was seen
+        self.deferred = False  # the last word is that the work is not done yet
+        self.repeated = False  # some object named a member twice: which one counts is anybody's guess
         self.documents = 0
         self.usage_events = 0  # events that exist only to report usage
         self.spoke_at_ns: int | None = None
@@ -33,6 +40,7 @@ class Tally:
         self.service_tier = finding.service_tier or self.service_tier
         self.error = self.error or finding.error
         self.finished = self.finished or finding.finished
+        self.deferred = finding.deferred
         if finding.spoke and self.spoke_at_ns is None:
             self.spoke_at_ns = mono_ns
         if finding.usage is not None:
@@ -41,6 +49,12 @@ class Tally:
             self._aside = self._better(finding.usage_aside) or self._aside
 
     def _better(self, usage: dict[str, Any]) -> tuple[dict[str, Any], Measured] | None:
+        if self._overlaid is not None:
+            self._overlaid = {
+                **self._overlaid,
+                **{name: value for name, value in usage.items() if value is not None},
+            }
+            usage = self._overlaid
         measured = measure(usage, self._shape)
         if measured is None or measured.all_zero:
             self._unmeasured = usage

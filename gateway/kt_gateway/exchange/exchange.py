@@ -6,17 +6,19 @@ for; `settle` is said exactly once, before the bytes that let an agent act as if
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from kt_gateway.decode.dialect import Dialect
 from kt_gateway.decode.retry import LIMITED, RetryReader
-from kt_gateway.decode.table import DIALECTS, UNKNOWN_FAMILY, Dialect, dialect_of
+from kt_gateway.decode.shape import Measured
+from kt_gateway.decode.table import DIALECTS, UNKNOWN_FAMILY, dialect_of
 from kt_gateway.decode.tally import Tally
 from kt_gateway.exchange import record, request, verdict
 from kt_gateway.exchange.answer import Answer, BodyFacts
-from kt_gateway.exchange.stream import Outcome
+from kt_gateway.exchange.outcome import Outcome
 from kt_gateway.exchange.unreleased import Unreleased
-from kt_ledger.values import Reason
+from kt_ledger.values import Counts, Reason
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
@@ -47,6 +49,11 @@ class Passage:
 NOTHING = Passage()
 
 
+def always(model: str | None) -> bool:  # noqa: ARG001 (the shape of an answer)
+    """Let usage be asked for, whatever the model."""
+    return True
+
+
 class Exchange:
     """One HTTP call: feed it what happens, send what it says, write what it records.
 
@@ -66,7 +73,7 @@ class Exchange:
         head: RequestHead,
         started_at_ns: int,
         started_mono_ns: int,
-        inject_usage: bool = True,
+        inject_usage: Callable[[str | None], bool] = always,
         dialects: tuple[Dialect, ...] = DIALECTS,
     ) -> None:
         self.id = id
@@ -87,29 +94,30 @@ class Exchange:
         self._inject = inject_usage
         self._unreleased = Unreleased()
         self._blind = False  # after a fault nothing more is read
-        self._dialect = dialect_of(head.method, head.path, dialects=dialects)
+        self.dialect = dialect_of(head.method, head.path, dialects=dialects)
         self._answer: Answer | None = None
         self._sized = False
         self._failure: Reason | None = None
         self._header_request_id: str | None = None
         self._retry: RetryReader | None = None
-        if self._dialect is not None:
-            self.tally = Tally(self._dialect.shape)
+        if self.dialect is not None:
+            self.tally = Tally(self.dialect.shape, overlays=self.dialect.overlays)
+            self.asked = request.from_path(self.dialect.asks, head.path)
 
     @property
     def metered(self) -> bool:
         """Whether the answer's usage can be read; then the provider is asked for `accept-encoding: identity`."""
-        return self._dialect is not None
+        return self.dialect is not None
 
     @property
     def family(self) -> str:
         """The API family's name, "unknown" where there is none."""
-        return self._dialect.family if self._dialect else UNKNOWN_FAMILY
+        return self.dialect.family if self.dialect else UNKNOWN_FAMILY
 
     @property
     def wants_body(self) -> bool:
         """Whether the request body must be collected (up to `collect_limit_bytes`) before it is forwarded."""
-        return self._dialect is not None and self._dialect.asks_for_usage
+        return self.dialect is not None
 
     @property
     def finish_seen(self) -> bool:
@@ -134,18 +142,25 @@ class Exchange:
     def collected(self, body: bytes) -> bytes:
         """Take the whole request body; return what to forward, the same object when unaltered."""
         self.request_bytes = len(body)
+        if self.dialect is None:
+            return body
         try:
-            self.asked, forward = request.read(
-                body,
-                content_type=_media_type(self.head.headers),
+            sent = request.Sent(
+                body=body,
+                path=self.head.path,
+                content_type=_header(self.head.headers, b"content-type"),
                 content_encoding=_header(self.head.headers, b"content-encoding"),
-                inject=self._inject and self.wants_body,
             )
+            self.asked, forward = request.read(sent, self.dialect.asks, inject=self._may_ask)
         except Exception:
             self.faults += 1
             return body
         self.usage_asked_by_us = forward is not body
         return forward
+
+    def _may_ask(self, model: str | None) -> bool:
+        """Whether a streamed answer of this model may be asked for its usage."""
+        return self.dialect is not None and self.dialect.asks_for_usage and self._inject(model)
 
     def request_passed(self, count_bytes: int) -> None:
         """Note request bytes that went through without being collected."""
@@ -167,13 +182,13 @@ class Exchange:
         self._header_request_id = _header(headers, b"x-request-id")[:200] or None
         if status in LIMITED:
             self._retry = RetryReader(headers, at_ns=self.started_at_ns + mono_ns - self.started_mono_ns)
-        if self._dialect is None or self.tally is None:
+        if self.dialect is None or self.tally is None:
             return
         try:
             facts = BodyFacts(
                 content_type=_media_type(headers), content_encoding=_header(headers, b"content-encoding")
             )
-            self._answer = Answer(self._dialect, self.tally, facts, withhold_usage=self.usage_asked_by_us)
+            self._answer = Answer(self.dialect, self.tally, facts, withhold_usage=self.usage_asked_by_us)
         except Exception:
             self.faults += 1
 
@@ -201,7 +216,8 @@ class Exchange:
         """Take the proper end of the message."""
         if self.settled:
             return NOTHING
-        return Passage(self._finish(mono_ns, proper=True), settle=True)
+        rest = self._finish(mono_ns, proper=True)
+        return Passage(b"", rest, settle=True) if self.ended_cleanly else Passage(rest, settle=True)
 
     def failed(self, reason: Reason, *, mono_ns: int) -> Passage:
         """Take the news that nothing more will come, and why."""
@@ -230,18 +246,40 @@ class Exchange:
         self._unreleased.note(data, kept_bytes)
         return outcome
 
+    @property
+    def measured(self) -> Measured | None:
+        """What counts: what the answer reported, else what its dialect knows of any good answer or of the request."""
+        reported = self.tally.measured if self.tally else None
+        counts = self._known_counts()
+        if counts is None:
+            return reported
+        if reported is None:
+            return Measured(counts, True, True, False)
+        return replace(reported, counts=replace(reported.counts, characters=counts.characters))
+
+    def _known_counts(self) -> Counts | None:
+        dialect, tally = self.dialect, self.tally
+        if dialect is None or tally is None or tally.error or self.status is None or self.status >= 300:
+            return None
+        if dialect.fixed is not None:
+            return dialect.fixed if tally.documents else None
+        return Counts(characters=self.asked.characters) if self.asked.characters is not None else None
+
     def _facts(self) -> verdict.Facts:
-        tally, answer = self.tally, self._answer
-        measured = tally.measured if tally else None
+        tally, answer, dialect = self.tally, self._answer, self.dialect
+        measured = self.measured
         return verdict.Facts(
             metered=self.metered,
             status=self.status,
             measured=measured is not None,
             whole=measured is not None and measured.whole and not self._counted_by_choice(),
+            adds_up=measured is not None and measured.adds_up and tally is not None and not tally.repeated,
             stream=answer is not None and answer.stream,
             done=tally is not None and tally.done,
             finished=tally is not None and tally.finished,
             error=tally is not None and tally.error,
+            deferred=tally is not None and tally.deferred,
+            unbilled=dialect is not None and dialect.unbilled,
             undecodable=answer is not None and answer.undecodable,
             too_large=answer is not None and answer.too_large,
             faulty=self.faults > 0,
