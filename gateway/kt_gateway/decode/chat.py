@@ -44,6 +44,7 @@ SHAPE = Shape(
         ("server_tool_use", "web_search_requests"),  # OpenRouter
         ("num_server_side_tools_used",),  # xAI
     ),
+    hidden_reasoning=True,  # Gemini's compatible API
     cost=cost.OPENAI_SHAPED,
 )
 

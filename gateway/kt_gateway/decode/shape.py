@@ -54,6 +54,7 @@ class Shape:
     tool_calls: tuple[Path, ...] = ()  # calls of the provider's own tools, charged one by one
     cache: str = BY_TOTAL
     reasoning_stands: str = BY_TOTAL
+    hidden_reasoning: bool = False  # a total above the sums shows reasoning that nothing else does
     output_wanted: bool = True  # whether something is missing where no output is reported
     input_from_total: bool = False  # an object with nothing but a total tells of input
     zeros_count: bool = False  # nothing but zeros is a measurement too

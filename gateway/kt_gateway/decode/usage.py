@@ -87,7 +87,7 @@ class _Reading:
         prompt, completion = self.prompt, self.completion
         if self.total is None or prompt is None or completion is None:
             return self.cache_fits
-        hidden = self.shape.reasoning_stands == BY_TOTAL and self.parts["reasoning"] is None
+        hidden = self.shape.hidden_reasoning and self.parts["reasoning"] is None
         return self.cache_fits and (
             self.total in self._sums(completion) or (hidden and self.total > prompt + completion)
         )
@@ -190,7 +190,7 @@ def _reasoning_is_on_top(read: _Reading, completion: int, reasoning: int) -> boo
 def _hidden(read: _Reading, completion: int) -> int | None:
     # Gemini's compatible API leaves thinking out of completion and has no details: only its total shows it.
     prompt, total = read.prompt, read.total
-    if read.shape.reasoning_stands != BY_TOTAL or not prompt or total is None or total <= prompt + completion:
+    if not read.shape.hidden_reasoning or not prompt or total is None or total <= prompt + completion:
         return None
     if _cache_is_outside(read):
         return None
