@@ -184,6 +184,7 @@ def test_recorded_answers_are_read_the_same_in_any_pieces(way: str) -> None:
 
 @pytest.mark.chaos
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 @needs_corpus
 @pytest.mark.parametrize("way", WAYS)
 def test_all_recorded_answers_are_read_the_same_in_any_pieces(way: str) -> None:

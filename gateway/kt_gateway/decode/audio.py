@@ -10,7 +10,7 @@ from typing import Any
 
 from kt_gateway.decode import chat, cost
 from kt_gateway.decode.dialect import Asks, Dialect, Telling
-from kt_gateway.decode.finding import Finding, member, text
+from kt_gateway.decode.finding import Finding, member, text, word
 from kt_gateway.decode.shape import Shape
 
 TRANSCRIPTION_SHAPE = Shape(
@@ -36,14 +36,14 @@ _SPOKE = frozenset({"transcript.text.delta", "transcript.text.segment", "speech.
 
 def read(document: dict[str, Any]) -> Finding:
     """Return what one event or one whole answer says."""
-    kind = document.get("type")
+    kind = word(document.get("type"))
     return Finding(
         usage=member(document, "usage"),
         model=text(document.get("model")),
         error=chat.failed(document),
-        finished=isinstance(kind, str) and kind in _ENDS,
-        spoke=isinstance(kind, str) and kind in _SPOKE,
-        terminal=isinstance(kind, str) and kind in _ENDS,
+        finished=kind in _ENDS,
+        spoke=kind in _SPOKE,
+        terminal=kind in _ENDS,
     )
 
 

@@ -37,7 +37,10 @@ class Telling:
         for word in self._words:
             if word in data:
                 return True
-        return any(search(data) is not None for search in self._members)
+        for search in self._members:  # noqa: SIM110 (a generator costs a third of a chunk's time)
+            if search(data) is not None:
+                return True
+        return False
 
 
 USAGE = Telling("usage")

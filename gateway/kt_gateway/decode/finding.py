@@ -29,6 +29,11 @@ def text(value: Any) -> str | None:
     return value[:TEXT_LIMIT] if isinstance(value, str) and value else None
 
 
+def word(value: Any) -> str:
+    """Return a string, empty for anything else: JSON may hold what no set can be asked for."""
+    return value if isinstance(value, str) else ""
+
+
 def member(value: Any, name: str) -> dict[str, Any] | None:
     """Return an object's member that is an object itself; None otherwise."""
     inner = value.get(name) if isinstance(value, dict) else None

@@ -12,7 +12,7 @@ from typing import Any
 
 from kt_gateway.decode import refusal
 from kt_gateway.decode.dialect import ARRAY, SSE, Asks, Dialect, Telling, tells
-from kt_gateway.decode.finding import Finding, any_of, member, text
+from kt_gateway.decode.finding import Finding, any_of, member, text, word
 from kt_gateway.decode.shape import BESIDE, INSIDE, Shape
 
 SHAPE = Shape(
@@ -104,10 +104,10 @@ def _counts(items: list[Any]) -> dict[str, Any]:
 
 def read_interaction(document: dict[str, Any]) -> Finding:
     """Return what an interaction, or one event of its stream, says."""
-    kind = document.get("event_type")
+    kind = word(document.get("event_type"))
     whole = member(document, "interaction") or document
     usage = member(whole, "usage")
-    ended = isinstance(kind, str) and kind in ("interaction.complete", "interaction.completed")
+    ended = kind in ("interaction.complete", "interaction.completed")
     return Finding(
         usage=_by_modality(usage) if usage else None,
         model=text(whole.get("model")),
@@ -116,7 +116,7 @@ def read_interaction(document: dict[str, Any]) -> Finding:
         finished=ended,
         spoke=kind == "content.delta",
         terminal=ended,
-        deferred=kind is None and whole.get("status") in ("queued", "in_progress"),
+        deferred=not kind and whole.get("status") in ("queued", "in_progress"),
     )
 
 

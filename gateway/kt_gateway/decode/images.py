@@ -8,7 +8,7 @@ from typing import Any
 
 from kt_gateway.decode import chat, cost
 from kt_gateway.decode.dialect import Dialect, Telling
-from kt_gateway.decode.finding import Finding, member, text
+from kt_gateway.decode.finding import Finding, member, text, word
 from kt_gateway.decode.shape import Shape
 
 SHAPE = Shape(
@@ -27,14 +27,14 @@ _ENDS = frozenset({"image_generation.completed", "image_edit.completed"})
 
 def read(document: dict[str, Any]) -> Finding:
     """Return what one event or one whole answer says."""
-    kind = document.get("type")
-    ended = isinstance(kind, str) and kind in _ENDS
+    kind = word(document.get("type"))
+    ended = kind in _ENDS
     return Finding(
         usage=member(document, "usage"),
         model=text(document.get("model")),
         error=chat.failed(document),
         finished=ended,
-        spoke=isinstance(kind, str) and kind.endswith(".partial_image"),
+        spoke=kind.endswith(".partial_image"),
         terminal=ended,
     )
 

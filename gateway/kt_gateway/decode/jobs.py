@@ -11,7 +11,7 @@ from typing import Any
 
 from kt_gateway.decode import chat, refusal
 from kt_gateway.decode.dialect import Dialect, Telling
-from kt_gateway.decode.finding import Finding, member, text
+from kt_gateway.decode.finding import Finding, member, text, word
 from kt_gateway.decode.responses import SHAPE as BATCH_SHAPE
 
 _UNDONE = frozenset({"queued", "in_progress", "validating", "finalizing", "cancelling", "requires_action"})
@@ -27,27 +27,27 @@ def read_run(document: dict[str, Any]) -> Finding:
         return Finding(spoke=True)
     if document.get("object") not in ("thread.run", "error", None):
         return Finding()
-    status = document.get("status")
+    status = word(document.get("status"))
     return Finding(
         usage=member(document, "usage"),
         model=text(document.get("model")),
         request_id=text(document.get("id")),
         service_tier=text(document.get("service_tier")),
         error=chat.failed(document) or bool(document.get("last_error")),
-        finished=isinstance(status, str) and status in _RUN_ENDS,
-        deferred=isinstance(status, str) and status in _UNDONE,
+        finished=status in _RUN_ENDS,
+        deferred=status in _UNDONE,
     )
 
 
 def read_batch(document: dict[str, Any]) -> Finding:
     """Return what the object of a batch says."""
-    status = document.get("status") or document.get("processing_status")
+    status = word(document.get("status")) or word(document.get("processing_status"))
     return Finding(
         usage=member(document, "usage"),
         model=text(document.get("model")),
         request_id=text(document.get("id")),
         error=bool(document.get("error")) or document.get("type") == "error",
-        deferred=isinstance(status, str) and status in _UNDONE,
+        deferred=status in _UNDONE,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from kt_gateway.decode import refusal
 from kt_gateway.decode.dialect import Asks, Dialect, Telling, tells
-from kt_gateway.decode.finding import Finding, member, text
+from kt_gateway.decode.finding import Finding, member, text, word
 from kt_gateway.decode.shape import BESIDE, INSIDE, Shape
 
 SHAPE = Shape(
@@ -40,7 +40,7 @@ _PASS_SUMS = (
 
 def read(document: dict[str, Any]) -> Finding:
     """Return what one event or one whole message says."""
-    kind = document.get("type")
+    kind = word(document.get("type"))
     message = member(document, "message") or document
     delta = member(document, "delta")
     usage = member(message, "usage")

@@ -10,7 +10,7 @@ from typing import Any
 
 from kt_gateway.decode import chat, cost, refusal
 from kt_gateway.decode.dialect import Asks, Dialect, Telling
-from kt_gateway.decode.finding import Finding, member, text
+from kt_gateway.decode.finding import Finding, member, text, word
 from kt_gateway.decode.shape import Shape
 
 SHAPE = Shape(
@@ -38,10 +38,10 @@ _MEMBERS = frozenset({"usage", "tool_usage", "model", "id", "service_tier", "err
 
 def read(document: dict[str, Any]) -> Finding:
     """Return what one event or one whole answer says."""
-    kind = document.get("type")
+    kind = word(document.get("type"))
     response = member(document, "response")
     if response is None:
-        if isinstance(kind, str):
+        if kind:
             return Finding(error=chat.failed(document), spoke=kind not in _BEGIN and kind != "error")
         response = document
     terminal = kind in TERMINAL
@@ -53,7 +53,7 @@ def read(document: dict[str, Any]) -> Finding:
         error=chat.failed(response) or response.get("status") == "failed" or kind == "error",
         finished=terminal,
         terminal=terminal,
-        deferred=response is document and response.get("status") in _UNDONE,
+        deferred=response is document and word(response.get("status")) in _UNDONE,
     )
 
 

@@ -59,7 +59,23 @@ class Shape:
     input_from_total: bool = False  # an object with nothing but a total tells of input
     zeros_count: bool = False  # nothing but zeros is a measurement too
     bare_output: str = "output"  # the unit of an output of which no parts are named
-    cost: tuple[Cost, ...] = field(default=())
+    cost: tuple[Cost, ...] = ()
+    places: tuple[tuple[str, tuple[Path, ...]], ...] = field(
+        init=False
+    )  # the units that have a place, with it
+
+    names: tuple[bytes, ...] = field(
+        init=False
+    )  # of the sums, quoted: a document that repeats itself has one twice
+
+    def __post_init__(self) -> None:
+        """Work out once what each reading needs."""
+        units = ("input", "output", "total", *PARTS)
+        object.__setattr__(
+            self, "places", tuple((unit, paths) for unit in units if (paths := getattr(self, unit)))
+        )
+        last = {path[-1] for paths in (self.input, self.output, self.total) for path in paths}
+        object.__setattr__(self, "names", tuple(sorted(b'"%b"' % name.encode() for name in last | {"usage"})))
 
 
 PARTS: tuple[str, ...] = (
@@ -110,7 +126,9 @@ def count(usage: dict[str, Any], paths: tuple[Path, ...]) -> int | _NoCount | No
     """Return the first count; `NO_COUNT` where there is none but something that pretends to be; None otherwise."""
     pretends = False
     for path in paths:
-        value = usage.get(path[0]) if len(path) == 1 else value_at(usage, path)
+        value = usage.get(path[0])
+        for name in path[1:]:
+            value = value.get(name) if isinstance(value, dict) else None
         if value is None:
             continue
         if type(value) is int and 0 <= value <= U64_MAX:

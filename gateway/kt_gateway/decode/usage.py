@@ -12,6 +12,7 @@ from kt_gateway.decode.shape import BESIDE, BY_TOTAL, NO_COUNT, PARTS, Measured,
 from kt_ledger.values import U64_MAX, Counts
 
 Parts = dict[str, int | None]
+_UNKNOWN: Parts = dict.fromkeys(("input", "output", "total", *PARTS))
 
 
 def measure(usage: dict[str, Any], shape: Shape) -> Measured | None:
@@ -29,17 +30,14 @@ class _Reading:
     """The numbers of one usage object, by unit, before anybody decides which part is inside which."""
 
     def __init__(self, usage: dict[str, Any], shape: Shape) -> None:
-        found: dict[str, Any] = {
-            unit: count(usage, getattr(shape, unit)) for unit in ("input", "output", "total")
-        }
-        for unit in PARTS:
-            paths = getattr(shape, unit)
-            found[unit] = count(usage, paths) if paths else None
+        found: dict[str, Any] = {unit: count(usage, paths) for unit, paths in shape.places}
         if shape.seconds:
             found["seconds"] = seconds(usage, shape.seconds)
         self.shape = shape
         self._invalid = NO_COUNT in found.values()
-        self.parts: Parts = {unit: None if value is NO_COUNT else value for unit, value in found.items()}
+        if self._invalid:
+            found = {unit: None if value is NO_COUNT else value for unit, value in found.items()}
+        self.parts: Parts = {**_UNKNOWN, **found}
         self.prompt = self.parts["input"]
         self.completion = self.parts["output"]
         self.total = self.parts["total"] or None  # a total of zero beside other numbers is nobody's sum
@@ -85,6 +83,13 @@ class _Reading:
     def adds_up(self) -> bool:
         """Whether the total, where there is one, is a sum of the parts in any reading that a provider may have."""
         prompt, completion = self.prompt, self.completion
+        if (
+            not self.cache
+            and prompt is not None
+            and completion is not None
+            and self.total == prompt + completion
+        ):
+            return True  # nearly every object there is
         if self.total is None or prompt is None or completion is None:
             return self.cache_fits
         hidden = self.shape.hidden_reasoning and self.parts["reasoning"] is None

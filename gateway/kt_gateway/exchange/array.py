@@ -27,7 +27,6 @@ class ArrayStream:
     def __init__(self, dialect: Dialect, tally: Tally) -> None:
         self._dialect = dialect
         self._tally = tally
-        self._names = duplicates.suspicious(dialect.shape)
         self._depth = 0
         self._in_string = False
         self._escaped = False
@@ -119,7 +118,7 @@ class ArrayStream:
             return
         finding = self._dialect.read(document)
         self._tally.take(finding, mono_ns=mono_ns)
-        if finding.usage is not None and duplicates.repeats(text, self._names):
+        if finding.usage is not None and duplicates.repeats(text, self._dialect.shape):
             self._tally.repeated = True
 
     def end(self, *, mono_ns: int) -> bytes:  # noqa: ARG002 (the shape of a reader)

@@ -63,7 +63,7 @@ class Document:
     def _repeats(self) -> bool:
         if self._members is not None:
             return self._members.is_repeated
-        return duplicates.repeats(b"".join(self._kept), duplicates.suspicious(self._dialect.shape))
+        return duplicates.repeats(b"".join(self._kept), self._dialect.shape)
 
     def _parse(self) -> dict[str, Any] | None:
         try:

@@ -14,16 +14,15 @@ class _Repeated(ValueError):
     """A member was named twice."""
 
 
-def suspicious(shape: Shape) -> tuple[bytes, ...]:
-    """Return the quoted names of a dialect's sums: what a document that repeats itself has twice."""
-    names = {path[-1] for paths in (shape.input, shape.output, shape.total) for path in paths}
-    return tuple(sorted(b'"%b"' % name.encode() for name in names | {"usage"}))
+def repeats(data: bytes, shape: Shape) -> bool:
+    """Whether some object in a JSON text that reports usage names a member twice."""
+    for name in shape.names:
+        if data.count(name) > 1:
+            return _names_twice(data)
+    return False
 
 
-def repeats(data: bytes, names: tuple[bytes, ...]) -> bool:
-    """Whether some object in a JSON text names a member twice; `names` as given by `suspicious`."""
-    if not any(data.count(name) > 1 for name in names):
-        return False
+def _names_twice(data: bytes) -> bool:
     try:
         json.loads(data, object_pairs_hook=_once)
     except _Repeated:

@@ -151,11 +151,12 @@ class Exchange:
         try:
             sent = request.Sent(
                 body=body,
-                path=self.head.path,
                 content_type=_header(self.head.headers, b"content-type"),
                 content_encoding=_header(self.head.headers, b"content-encoding"),
             )
-            self.asked, forward = request.read(sent, self.dialect.asks, inject=self._may_ask)
+            self.asked, forward = request.read(
+                sent, self.dialect.asks, known=self.asked, inject=self._may_ask
+            )
         except Exception:
             self.faults += 1
             return body

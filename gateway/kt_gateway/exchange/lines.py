@@ -21,7 +21,6 @@ class LineStream:
         self._dialect = dialect
         self._tally = tally
         self._typed = typed
-        self._names = duplicates.suspicious(dialect.shape)
         self._pending = bytearray()
         self._searched = 0
         self._long: Members | None = None
@@ -107,7 +106,7 @@ class LineStream:
             return
         finding = self._dialect.read(document)
         self._tally.take(finding, mono_ns=mono_ns)
-        if finding.usage is not None and duplicates.repeats(text, self._names):
+        if finding.usage is not None and duplicates.repeats(text, self._dialect.shape):
             self._tally.repeated = True
         self._tally.done = self._tally.done or finding.terminal
 

@@ -48,7 +48,6 @@ class Sent:
     """A request's body and what its head says about it."""
 
     body: bytes
-    path: str
     content_type: str  # with its parameters
     content_encoding: str
 
@@ -64,15 +63,17 @@ def from_path(asks: Asks, path: str) -> Asked:
     return Asked(model=text(unquote(found[1])) if found else None, stream=asks.streams)
 
 
-def read(sent: Sent, asks: Asks, *, inject: Callable[[str | None], bool]) -> tuple[Asked, bytes]:
+def read(
+    sent: Sent, asks: Asks, *, known: Asked, inject: Callable[[str | None], bool]
+) -> tuple[Asked, bytes]:
     """Return what a request asks for, and the bytes to forward: its body itself unless usage was asked for.
 
     Args:
         sent: the request.
         asks: where its dialect says things.
+        known: what its path says.
         inject: whether usage may be asked for, of which model.
     """
-    known = from_path(asks, sent.path)
     body = sent.body
     try:
         plain = coding.whole(body, content_encoding=sent.content_encoding, limit_bytes=DECODED_LIMIT_BYTES)
@@ -80,7 +81,7 @@ def read(sent: Sent, asks: Asks, *, inject: Callable[[str | None], bool]) -> tup
         return known, body
     if sent.media_type == _FORM:
         return _asked(asks, form.fields(plain, sent.content_type), known), body
-    document = _members_of(plain, _wanted(asks))
+    document = _members_of(plain, asks)
     if document is None:
         return known, body
     asked = _asked(asks, document, known)
@@ -109,9 +110,9 @@ def _asked(asks: Asks, document: dict[str, Any], known: Asked) -> Asked:
     )
 
 
-def _members_of(plain: bytes, wanted: frozenset[str]) -> dict[str, Any] | None:
+def _members_of(plain: bytes, asks: Asks) -> dict[str, Any] | None:
     if len(plain) > PARSE_LIMIT_BYTES:
-        members = Members(wanted)
+        members = Members(_wanted(asks))
         members.feed(plain)
         return members.document() if members.complete else None
     try:

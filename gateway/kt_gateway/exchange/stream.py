@@ -30,7 +30,6 @@ class EventStream:
         self._dialect = dialect
         self._tally = tally
         self._withhold = withhold_usage
-        self._names = duplicates.suspicious(dialect.shape)
         self._framer = sse.Framer()
         self._given = 0  # how much of the incomplete event has already been given on
         self._long: LongEvent | None = None
@@ -107,7 +106,7 @@ class EventStream:
             return _NOTHING
         finding = self._dialect.read(document)
         self._tally.take(finding, mono_ns=mono_ns)
-        if finding.usage is not None and duplicates.repeats(data, self._names):
+        if finding.usage is not None and duplicates.repeats(data, self._dialect.shape):
             self._tally.repeated = True
         if finding.terminal:
             self._tally.done = True

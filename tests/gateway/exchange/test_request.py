@@ -26,8 +26,9 @@ def read(
     content_type: str = "application/json",
     content_encoding: str = "",
 ) -> tuple[Asked, bytes]:
-    sent = request.Sent(body=body, path=path, content_type=content_type, content_encoding=content_encoding)
-    return request.read(sent, asks, inject=lambda model: inject)
+    sent = request.Sent(body=body, content_type=content_type, content_encoding=content_encoding)
+    known = request.from_path(asks, path)
+    return request.read(sent, asks, known=known, inject=lambda model: inject)
 
 
 @pytest.mark.parametrize(
