@@ -77,3 +77,16 @@ COUNT_GEMINI = Dialect(
     refuse=refusal.google,
     key_header="x-goog-api-key",
 )
+COUNT_ELSEWHERE = Dialect(
+    # Claude on Vertex AI and models on Bedrock.
+    family="count_tokens",
+    suffixes=("/count-tokens:rawPredict", "/count-tokens"),
+    pattern=re.compile(r"/models?/"),
+    read=read_count,
+    shape=Shape(input=()),
+    members=_MEMBERS,
+    asks=Asks(model_in_path=re.compile(r"/model/([^/]+)/"), streams=False),
+    framings=(),
+    fixed=NOTHING_USED,
+    refuse=refusal.plain,
+)

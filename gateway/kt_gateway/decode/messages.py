@@ -7,6 +7,7 @@ prices and are not.
 Source: the Messages reference, "Streaming messages", "Prompt caching", "Compaction" (read 2026-12-01).
 """
 
+import dataclasses
 import re
 from typing import Any
 
@@ -29,7 +30,6 @@ SHAPE = Shape(
 )
 
 MEMBERS = frozenset({"type", "usage", "model", "id", "error", "message", "delta", "stop_reason"})
-_SPOKE = frozenset({"content_block_start", "content_block_delta"})
 _PASS_SUMS = (
     "input_tokens",
     "output_tokens",
@@ -51,7 +51,7 @@ def read(document: dict[str, Any]) -> Finding:
         service_tier=text(usage.get("service_tier")) if usage else None,
         error=kind == "error" or bool(document.get("error")),
         finished=bool((delta or message).get("stop_reason")),
-        spoke=kind in _SPOKE,
+        spoke=kind == "content_block_delta",
         terminal=kind == "message_stop",
     )
 
@@ -105,4 +105,13 @@ DIALECT = Dialect(
     overlays=True,
     refuse=refusal.messages,
     key_header="x-api-key",
+)
+
+VERTEX = dataclasses.replace(
+    # Claude on Vertex AI: the model stands in the path, Google's own token in the header.
+    DIALECT,
+    suffixes=(":rawPredict", ":streamRawPredict"),
+    pattern=re.compile(r"/publishers/anthropic/models/(?!count-tokens)"),
+    asks=Asks(max_tokens=(("max_tokens",),), model_in_path=re.compile(r"/models/([^/:]+):")),
+    key_header="authorization",
 )

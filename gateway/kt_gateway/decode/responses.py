@@ -32,7 +32,6 @@ TERMINAL = frozenset(
     {"response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done"}
 )
 _UNDONE = frozenset({"queued", "in_progress"})
-_BEGIN = frozenset({"response.created", "response.queued", "response.in_progress"})
 _MEMBERS = frozenset({"usage", "tool_usage", "model", "id", "service_tier", "error", "object", "status"})
 
 
@@ -42,7 +41,7 @@ def read(document: dict[str, Any]) -> Finding:
     response = member(document, "response")
     if response is None:
         if kind:
-            return Finding(error=chat.failed(document), spoke=kind not in _BEGIN and kind != "error")
+            return Finding(error=chat.failed(document), spoke=kind.endswith(".delta"))
         response = document
     terminal = kind in TERMINAL
     return Finding(

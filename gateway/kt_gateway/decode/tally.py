@@ -9,6 +9,9 @@ from kt_gateway.decode.finding import Finding
 from kt_gateway.decode.shape import Measured, Shape
 from kt_gateway.decode.usage import measure
 
+WAITING_LIMIT = 16
+"""How many usage objects wait to be measured."""
+
 
 class Tally:
     """Takes findings in order and keeps what the record needs."""
@@ -19,6 +22,9 @@ class Tally:
         self._aside: tuple[dict[str, Any], Measured] | None = None
         self._main: tuple[dict[str, Any], Measured] | None = None
         self._unmeasured: dict[str, Any] | None = None
+        self._waiting: list[
+            dict[str, Any]
+        ] = []  # not measured yet: where usage comes with each chunk, few need be
         self.model: str | None = None
         self.request_id: str | None = None
         self.service_tier: str | None = None
@@ -44,9 +50,22 @@ class Tally:
         if finding.spoke and self.spoke_at_ns is None:
             self.spoke_at_ns = mono_ns
         if finding.usage is not None:
-            self._main = self._better(finding.usage) or self._main
+            self._waiting.append(finding.usage)
+            if self._overlaid is not None or len(self._waiting) >= WAITING_LIMIT:
+                self._weigh()
         if finding.usage_aside is not None:
             self._aside = self._better(finding.usage_aside) or self._aside
+
+    def _weigh(self) -> None:
+        """Measure what came since the last time, from the end: the first that is a measurement counts."""
+        waiting, self._waiting = self._waiting, []
+        for usage in reversed(waiting):
+            measured = self._better(usage)
+            if measured is not None:
+                self._main = measured
+                return
+        if waiting:
+            self._unmeasured = waiting[-1]
 
     def _better(self, usage: dict[str, Any]) -> tuple[dict[str, Any], Measured] | None:
         if self._overlaid is not None:
@@ -64,12 +83,14 @@ class Tally:
     @property
     def measured(self) -> Measured | None:
         """The usage that counts; None where nobody measured anything."""
+        self._weigh()
         best = self._main or self._aside
         return best[1] if best else None
 
     @property
     def usage(self) -> dict[str, Any] | None:
         """The usage object behind `measured`, else one that measured nothing, so that it can be looked at later."""
+        self._weigh()
         best = self._main or self._aside
         return best[0] if best else self._unmeasured
 

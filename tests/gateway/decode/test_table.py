@@ -27,11 +27,17 @@ def test_method_and_path_decide_the_family(method: str, path: str, family: str |
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.family)
 def test_every_line_of_the_table_is_reached(dialect: Dialect) -> None:
-    between = {"/converse": "/model/m", "/invoke": "/model/m", "/runs": "/threads/t"}
+    between = {
+        "/count-tokens": "/model/m",
+        "/count-tokens:rawPredict": "/models",
+        "/converse": "/model/m",
+        "/invoke": "/model/m",
+        "/runs": "/threads/t",
+    }
     for suffix in dialect.suffixes:
         path = between.get(suffix, "/threads/t/runs/r" if suffix == "/submit_tool_outputs" else "") + suffix
         path = "/prompts/p/completions" if dialect.pattern and suffix == "/completions" else path
-        path = "/models/m" + path if suffix.startswith(":") else path
+        path = "/publishers/anthropic/models/m" + path if suffix.startswith(":") else path
 
         assert dialect_of("POST", path) is dialect
         assert dialect_of("POST", "/v1" + path) is dialect
@@ -61,6 +67,10 @@ def test_every_line_of_the_table_is_reached(dialect: Dialect) -> None:
         ("/v2/chat", "cohere.chat"),
         ("/model/a%3A0/converse", "bedrock.converse"),
         ("/model/a%3A0/converse-stream", None),
+        ("/v1/projects/p/locations/l/publishers/anthropic/models/c@1:streamRawPredict", "messages"),
+        ("/v1/projects/p/locations/l/publishers/anthropic/models/count-tokens:rawPredict", "count_tokens"),
+        ("/v1/projects/p/locations/l/publishers/mistralai/models/m:rawPredict", None),
+        ("/model/m/count-tokens", "count_tokens"),
         ("/v1/threads/t/messages", None),
         ("/v1/threads/t/runs", "assistants.runs"),
         ("/v1/runs", None),

@@ -27,7 +27,14 @@ MUTANTS = 19 if BODIES > 10_000 else 4
 """Damaged copies of each body that hypothesis makes: making one costs more than reading a hundred."""
 KEPT_LIMIT_BYTES = EVENT_LIMIT_BYTES + 65_536
 
-_BETWEEN = {":": "/models/m", "/converse": "/model/m", "/invoke": "/model/m", "/runs": "/threads/t"}
+_BETWEEN = {
+    ":": "/publishers/anthropic/models/m",
+    "/count-tokens:rawPredict": "/models",
+    "/count-tokens": "/model/m",
+    "/converse": "/model/m",
+    "/invoke": "/model/m",
+    "/runs": "/threads/t",
+}
 
 
 def path_of(dialect: Dialect) -> str:
