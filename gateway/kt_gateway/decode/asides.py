@@ -2,8 +2,9 @@
 
 Moderation reports no tokens and costs nothing: its counts stay unknown, and the reason says that nothing is owed. The
 answer to a counting call is a number about another call: what it uses itself is zero, by the provider's own word.
-Source: OpenAI, "Moderation" ("free to use"); Anthropic, "Token counting" ("free to use"); Google, "CountTokens"
-("not charged"); read 2026-12-01. Mistral's moderation reports usage, which counts.
+Source: https://developers.openai.com/api/docs/models/omni-moderation-latest (free models), Anthropic's "Token counting"
+("free to use"), Google's billing questions (counting is not billed); read 2026-12-01. A moderation that does report
+usage (Mistral's) counts.
 """
 
 import re

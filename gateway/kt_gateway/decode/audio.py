@@ -2,8 +2,9 @@
 
 An answer in text, srt or vtt reports nothing. Speech is bytes: its price follows the characters of the request, which
 are counted there; a stream of speech reports tokens in its last event.
-Source: the OpenAI API reference, "Create transcription" (usage: tokens or duration), "Create speech"
-(speech.audio.done), read 2026-12-01; Mistral's transcriptions report chat's usage with `prompt_audio_seconds`.
+Source: https://rubydoc.info/github/openai/openai-ruby/OpenAI/Models/Audio/TranscriptionVerbose/Usage and what is near
+it, generated from OpenAI's specification (read 2026-12-01); Mistral's transcriptions, recorded, report chat's usage
+with `prompt_audio_seconds`.
 """
 
 from typing import Any

@@ -2,8 +2,8 @@
 
 Converse's input excludes the cache; of InvokeModel's bodies Anthropic's exclude it too, and no other has one. The
 model stands in the path only. Streams there are binary frames (application/vnd.amazon.eventstream).
-Source: the Amazon Bedrock API reference, TokenUsage; the model parameter pages of Anthropic, Amazon Nova and Titan,
-Meta, Mistral, AI21, Cohere (read 2026-12-01).
+Source: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_TokenUsage.html and API_runtime_CacheDetail
+(read 2026-12-01); InvokeModel's bodies as they are in recordings of seven model families.
 """
 
 import re

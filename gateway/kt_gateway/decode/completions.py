@@ -1,6 +1,6 @@
 """What a legacy completions document says: chat's usage, with text where chat has messages.
 
-Source: the OpenAI API reference for completion objects (read 2026-12-01); `stream_options` is known here too.
+Source: OpenAI's specification of completion objects; recordings of nine servers. `stream_options` is known here too.
 """
 
 import dataclasses

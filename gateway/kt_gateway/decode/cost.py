@@ -2,8 +2,8 @@
 
 Laws: exact decimal arithmetic on the digits that the provider sent; rounded half up, once; zero only from a provider
 that is known to know its prices; what is no number is no cost.
-Source: OpenRouter "usage accounting" (credits are dollars), xAI "cost in usd ticks" (10^10 a dollar), Perplexity
-"usage.cost.total_cost" (dollars); read 2026-12-01.
+Source: https://docs.x.ai/developers/cost-tracking (10^10 ticks a dollar; read 2026-12-01). OpenRouter's credits, which
+are dollars, and Perplexity's object as they are in recordings of their answers.
 """
 
 from decimal import ROUND_HALF_UP, Decimal

@@ -1,6 +1,6 @@
 """What an answer to embeddings or rerank says: input only; servers report it as a prompt, a total, or billed units.
 
-Source: the OpenAI, Voyage ("total_tokens"), Cohere ("meta.billed_units") and Jina references (read 2026-12-01).
+Source: recordings of OpenAI, Voyage ("total_tokens"), Cohere ("meta.billed_units"), Mistral and local servers.
 """
 
 from typing import Any

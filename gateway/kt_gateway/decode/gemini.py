@@ -3,8 +3,8 @@
 `promptTokenCount` includes what came from a cache; `candidatesTokenCount` excludes thoughts; what the model's tools
 fed back to it is counted beside the prompt. Each event of a stream carries usage so far: the last one wins. Google
 leaves out numbers that are zero. Details by modality are lists of {modality, tokenCount}; they become objects here.
-Source: the Gemini API reference, UsageMetadata, GenerateContentResponse, EmbedContentResponse, Interactions; Vertex
-AI's GenerateContentResponse (read 2026-12-01).
+Source: https://firebase.google.com/docs/reference/js/ai.usagemetadata, https://ai.google.dev/gemini-api/docs/streaming
+(Interactions; both read 2026-12-01), and recordings of both of Google's services.
 """
 
 import re
@@ -114,7 +114,7 @@ def read_interaction(document: dict[str, Any]) -> Finding:
         request_id=text(whole.get("id")),
         error=bool(document.get("error")) or whole.get("status") == "failed",
         finished=ended,
-        spoke=kind == "content.delta",
+        spoke=kind in ("content.delta", "step.delta"),
         terminal=ended,
         deferred=not kind and whole.get("status") in ("queued", "in_progress"),
     )

@@ -1,7 +1,7 @@
 """What answers of the images API say: tokens by modality; partial images of a stream, then the event that ends it.
 
-Source: the OpenAI API reference, "Create image", "Create image edit", image streaming events (read 2026-12-01). Older
-models (dall-e) report nothing: they are priced by image.
+Source: https://www.rubydoc.info/gems/openai/OpenAI/Models/ImageGenCompletedEvent/Usage and its neighbours, generated
+from OpenAI's specification (read 2026-12-01). Older models (dall-e) report nothing: they are priced by image.
 """
 
 from typing import Any

@@ -2,8 +2,8 @@
 
 The call that asks is answered at once, with the object of the job and usage that is null or zero: its row says
 `deferred`. A stream of a run brings the run's usage with its last state; those of its steps are parts of it.
-Source: the OpenAI API reference, Batch (`usage`, aggregated once the batch is done), Runs and their streaming events;
-Anthropic's Message Batches (usage only in the results file); read 2026-12-01.
+Source: OpenAI's specification of BatchUsage (https://www.rubydoc.info/gems/openai/OpenAI/Models/BatchUsage, aggregated;
+read 2026-12-01); runs and their streams as they are in recordings; Anthropic tells a batch's usage in its results only.
 """
 
 import re

@@ -4,7 +4,8 @@ Usage comes twice in a stream: with `message_start`, and with each `message_delt
 replace those before, key by key. Input excludes what a cache gave or took. A pass that only compacts the context is
 paid for and is not in the sums: it is added from `iterations`; passes of other models (`advisor_message`) have other
 prices and are not.
-Source: the Messages reference, "Streaming messages", "Prompt caching", "Compaction" (read 2026-12-01).
+Source: recordings of 360 answers; Anthropic's "Compaction" (usage: `iterations`), as quoted and dated 2026-10-30 in
+https://velog.io/@jungseonw00/claude-compaction-usage-iterations (read 2026-12-01).
 """
 
 import dataclasses

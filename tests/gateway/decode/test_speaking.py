@@ -32,6 +32,12 @@ READERS: list[tuple[Any, dict[str, Any], bool]] = [
     (messages.read, {"type": "content_block_delta", "delta": {"text": "a"}}, True),
     (gemini.read, {"candidates": [{"content": {"parts": []}}]}, False),
     (gemini.read, {"candidates": [{"content": {"parts": [{"text": "a"}]}}]}, True),
+    (gemini.read_interaction, {"event_type": "step.delta"}, True),
+    (
+        gemini.read_interaction,
+        {"event_type": "interaction.created", "interaction": {"status": "in_progress"}},
+        False,
+    ),
     (ollama.read, {"message": {"content": ""}}, False),
     (ollama.read, {"message": {"thinking": "a"}}, True),
     (ollama.read, {"response": "a"}, True),
