@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kt_gateway.exchange.exchange import Exchange, RequestHead
+from kt_gateway.exchange.unasked import Unasked
 from kt_gateway.http1 import door
 from kt_gateway.journal.writer import JournalWriter
 from kt_gateway.mitm import mode
@@ -60,6 +61,7 @@ class InstanceMeter:
         self.draining = False
         self.head_timeout_s = head_timeout_s
         self._room = WaitingRoom()
+        self._unasked = Unasked()
         self._writer = writer
         self._clock = time_source
         self._new_id = new_id
@@ -121,6 +123,7 @@ class InstanceMeter:
     def begin(self, run_id: str | None, asked: RequestHead) -> GuardedExchange:
         """Return the exchange of a request that arrived now."""
         at_ns, mono_ns = self.now()
+        upstream = self.door.upstream.authority
         exchange = Exchange(
             id=self._new_id(),
             instance_id=self.instance_id,
@@ -128,8 +131,13 @@ class InstanceMeter:
             head=asked,
             started_at_ns=at_ns,
             started_mono_ns=mono_ns,
+            inject_usage=lambda model: not self._unasked.knows(upstream, model, mono_ns=mono_ns),
         )
         return GuardedExchange(exchange, started_at_ns=at_ns)
+
+    def note_unasked(self, model: str | None) -> None:
+        """Remember for a day that this model's provider refuses to be asked for usage."""
+        self._unasked.note(self.door.upstream.authority, model, mono_ns=self.now()[1])
 
     def record(self, type_: int, fields: dict[str, Any], *, keep: bool = True) -> bool:
         """Write to the journal; False where that is not possible now."""

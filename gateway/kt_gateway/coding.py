@@ -13,10 +13,10 @@ import brotli
 import zstandard
 
 PIECE_BYTES = 64 << 10
-GRACE_BYTES = 4 << 20
+GRACE_BYTES = 5 << 20
 """Decoded output that is always allowed."""
 
-RATIO = 200
+RATIO = 100
 """Decoded bytes that a coded byte may become beyond the grace. Repetitive JSON reaches about 100, deflate can 1032."""
 
 _ZSTD_SLICE_BYTES = 128  # a 4-byte RLE block becomes 128 KiB, so one slice gives at most 4 MiB
@@ -107,7 +107,10 @@ class _Brotli:
 
     @property
     def complete(self) -> bool:
-        return bool(self._stream.is_finished())
+        try:
+            return bool(self._stream.is_finished())
+        except brotli.error:
+            return False  # it does not answer any more once it has seen damage
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         if self.complete:

@@ -43,8 +43,9 @@ header  {incarnation, boot_id, pid, start_ticks, started_at_ns, segment, version
 open    {x, instance, run, at_ns, method, path, family, model?, stream?, request_bytes?, max_tokens?, choices?,
          usage_asked_by_us, retry_count?}: the request was admitted; nothing has left yet
 sent    {x}: its first bytes have left
-close   {x, at_ns, status?, completeness, reason?, counts, raw_usage?, model?, service_tier?, request_id?,
-         stream?, request_bytes, response_bytes, first_token_ns?, latency_ns, retry_at_ns?, unsynced?, sent}
+close   {x, at_ns, status?, completeness, reason?, counts, raw_usage?, reported_cost_nanousd?, model?,
+         service_tier?, request_id?, stream?, request_bytes, response_bytes, first_token_ns?, latency_ns,
+         retry_at_ns?, unsynced?, sent}
          and, so that a close can stand alone when the open is unreadable, also instance, run, opened_at_ns, method,
          path, family; `retry_at_ns` (wall clock): when a provider that refused for now said that one may come back
 local   the fields of open and close together: a call that never left (sent is "no")

@@ -47,6 +47,13 @@ class Reason(StrEnum):
     UNDECODABLE = "undecodable"  # the answer's encoding or JSON could not be read
     TOO_LARGE = "too_large"  # the answer did not fit the bounded buffer that looks for usage
     USAGE_INCOMPLETE = "usage_incomplete"  # a usage object in which a sum is missing or no valid count
+    USAGE_INCONSISTENT = (
+        "usage_inconsistent"  # sums and parts contradict each other, or a member is named twice
+    )
+    DEFERRED = (
+        "deferred"  # answered before the work was done (background, batch): its usage comes elsewhere, later
+    )
+    UNBILLED = "unbilled"  # a call that reports no tokens and costs nothing (moderation)
     UNMETERED_PATH = "unmetered_path"  # a path inside the upstream whose usage we cannot read
     METER_FAULT = "meter_fault"  # our own decoder failed; the bytes went through
     GATEWAY_DIED = "gateway_died"  # an open record that no close record follows, bytes had left

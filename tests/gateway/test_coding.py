@@ -172,3 +172,14 @@ def test_no_bytes_make_a_decoder_fail_otherwise_than_it_says(junk: bytes, name: 
             list(undo.feed(junk[at : at + size]))
     except coding.Undecodable:
         pass
+
+
+@pytest.mark.parametrize("name", ["gzip", "br", "zstd"])
+def test_what_was_damaged_is_not_complete(name: str) -> None:
+    chain = coding.chain(name)
+    assert chain is not None
+
+    with pytest.raises(coding.Undecodable):
+        list(chain.feed(b"s" * 50))
+
+    assert not chain.complete

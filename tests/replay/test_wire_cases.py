@@ -50,11 +50,11 @@ def ask(origin: str, case: wire_case.Case, model: str) -> Received:
 
 
 def renamed(body: str, model: str) -> bytes:
-    """Return the body with another model; what is no JSON object stays as it is."""
+    """Return the body with another model; in what is no JSON object, the model that the case marks for it."""
     try:
         document = json.loads(body)
     except ValueError:
-        return body.encode()
+        return body.replace("renamed-model", model).encode()
     return json.dumps({**document, "model": model}).encode()
 
 

@@ -1,7 +1,8 @@
 """Which answer a request gets: the case that it names, with or without the usage event it did not ask for.
 
 A case is named by the header `x-kt-case`, or by the model (`<case>` or `<api>/<case>`; what follows an `@` tells calls
-apart and names nothing), or else by being the only one for its path. Pure: takes and gives values.
+apart and names nothing), or else by being the only one for its path. Where several APIs have a `<case>` of that name,
+the request's path decides. Pure: takes and gives values.
 """
 
 import json
@@ -26,10 +27,10 @@ def asks_for_usage(document: dict[str, Any]) -> bool:
 def choose(cases: Sequence[Case], request: WireRequest, document: dict[str, Any]) -> Case:
     """Return the case that `request` names, or a 404 that says which there are."""
     named = request.headers.get(CASE_HEADER, "") or _model(document)
-    for case in cases:
+    alike = [case for case in cases if case.request.path == request.path]
+    for case in (*alike, *cases):
         if named in (case.name, case.name.partition("/")[2]):
             return case
-    alike = [case for case in cases if case.request.path == request.path]
     return alike[0] if len(alike) == 1 and not named else _unknown(named, cases)
 
 

@@ -4,10 +4,13 @@ Source: the OpenAI API reference for chat objects and chunks (read 2026-11-30); 
 fixtures/wire/openai-chat/*/SOURCE.md.
 """
 
+import re
 from typing import Any
 
-from kt_gateway.decode.finding import Finding, text
-from kt_gateway.decode.usage import Shape
+from kt_gateway.decode import cost
+from kt_gateway.decode.dialect import Dialect, Telling, tells
+from kt_gateway.decode.finding import Finding, any_of, member, text
+from kt_gateway.decode.shape import Shape
 
 SHAPE = Shape(
     input=(("prompt_tokens",), ("input_tokens",)),
@@ -36,6 +39,13 @@ SHAPE = Shape(
     audio_output=(("completion_tokens_details", "audio_tokens"),),
     image_input=(("prompt_tokens_details", "image_tokens"),),
     image_output=(("completion_tokens_details", "image_tokens"),),
+    seconds=(("prompt_audio_seconds",),),  # Mistral
+    tool_calls=(
+        ("server_tool_use", "web_search_requests"),  # OpenRouter
+        ("num_server_side_tools_used",),  # xAI
+    ),
+    hidden_reasoning=True,  # Gemini's compatible API
+    cost=cost.OPENAI_SHAPED,
 )
 
 MEMBERS = frozenset({"usage", "x_groq", "model", "id", "service_tier", "error", "object", "type"})
@@ -49,6 +59,8 @@ _SPOKEN = (
     "refusal",
     "tool_calls",
     "function_call",
+    "audio",
+    "images",
 )
 
 
@@ -56,35 +68,55 @@ def read(document: dict[str, Any]) -> Finding:
     """Return what one event or one whole answer says."""
     choices = document.get("choices")
     usage = document.get("usage")
-    aside = document.get("x_groq")
     return Finding(
         usage=usage if isinstance(usage, dict) else None,
-        usage_aside=_member(aside, "usage"),
+        usage_aside=member(document.get("x_groq"), "usage"),
         model=text(document.get("model")),
         request_id=text(document.get("id")),
         service_tier=text(document.get("service_tier")),
-        error=bool(document.get("error"))
-        or document.get("object") == "error"
-        or document.get("type") == "error",
-        finished=_any(choices, _is_finished),
-        spoke=_any(choices, _speaks),
+        error=failed(document),
+        finished=any_of(choices, is_finished),
+        spoke=any_of(choices, _speaks),
         only_usage=choices == [] and isinstance(usage, dict),
     )
 
 
-def _member(value: Any, name: str) -> dict[str, Any] | None:
-    member = value.get(name) if isinstance(value, dict) else None
-    return member if isinstance(member, dict) else None
+def failed(document: dict[str, Any]) -> bool:
+    """Whether a document of an OpenAI-shaped API is, or holds, an error."""
+    return bool(document.get("error")) or document.get("object") == "error" or document.get("type") == "error"
 
 
-def _any(choices: Any, claim: Any) -> bool:
-    return isinstance(choices, list) and any(isinstance(choice, dict) and claim(choice) for choice in choices)
-
-
-def _is_finished(choice: dict[str, Any]) -> bool:
+def is_finished(choice: dict[str, Any]) -> bool:
+    """Whether a choice carries its finish reason."""
     return bool(choice.get("finish_reason"))
 
 
 def _speaks(choice: dict[str, Any]) -> bool:
     said = choice.get("delta") or choice.get("message")
-    return isinstance(said, dict) and any(said.get(name) for name in (*_SPOKEN, "audio", "images"))
+    return isinstance(said, dict) and any(said.get(name) for name in _SPOKEN)
+
+
+DIALECT = Dialect(
+    family="chat.completions",
+    suffixes=("/chat/completions",),
+    read=read,
+    shape=SHAPE,
+    members=MEMBERS,
+    terminal=b"[DONE]",
+    telling=Telling("usage", "finish_reason"),
+    finish=tells("finish_reason"),
+    asks_for_usage=True,
+)
+
+PROMPTS = Dialect(
+    # Portkey's stored prompts: the request names none of the model's facts, the answer is a chat answer.
+    family="chat.completions",
+    suffixes=("/completions",),
+    pattern=re.compile(r"/prompts/[^/]+/completions"),
+    read=read,
+    shape=SHAPE,
+    members=MEMBERS,
+    terminal=b"[DONE]",
+    telling=Telling("usage", "finish_reason"),
+    finish=tells("finish_reason"),
+)

@@ -7,11 +7,13 @@ where a member stands. Law: on valid JSON it agrees with `json.loads` on every w
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 LIMIT_BYTES = 64 << 10
 
 _SPACE = b" \t\r\n"
+_NOTHING: Mapping[str, frozenset[str]] = {}
 # Runs up to the next byte that matters; strings that end in this chunk are skipped whole, in C.
 _NESTED = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
 _SURFACE = re.compile(rb'[^"{}\[\],:]*+')
@@ -24,8 +26,18 @@ _OPENING, _CLOSING = b"{[", b"}]"
 class Members:
     """Feed it an object's bytes; it keeps the wanted top-level members' bytes and where their values stand."""
 
-    def __init__(self, wanted: frozenset[str], *, limit_bytes: int = LIMIT_BYTES) -> None:
-        self._wanted = {json.dumps(name).encode()[1:-1]: name for name in wanted}
+    def __init__(
+        self,
+        wanted: frozenset[str],
+        *,
+        inside: Mapping[str, frozenset[str]] = _NOTHING,
+        limit_bytes: int = LIMIT_BYTES,
+    ) -> None:
+        """Take the names wanted, and of which members the members are wanted (instead of the whole)."""
+        self._wanted = {json.dumps(name).encode()[1:-1]: name for name in wanted.union(inside)}
+        self._inside = inside
+        self._inner: Members | None = None  # reads the value being read, where its members are wanted
+        self.nested: dict[str, Members] = {}
         self._limit_bytes = limit_bytes
         self._base = 0  # offset of the current chunk
         self._depth = 0
@@ -111,7 +123,9 @@ class Members:
         return at + 1
 
     def _keep(self, run: bytes) -> None:
-        if self._value is not None:
+        if self._inner is not None:
+            self._inner.feed(run)
+        elif self._value is not None:
             if len(self._value) + len(run) > self._limit_bytes:
                 self._overflow()
             else:
@@ -136,7 +150,12 @@ class Members:
     def _begin_value(self, offset: int) -> None:
         self._after_colon = True
         self._value_at = offset
-        if self._name() is not None:
+        name = self._name()
+        if name is None:
+            return
+        if name in self._inside:
+            self._inner = Members(self._inside[name], limit_bytes=self._limit_bytes)
+        else:
             self._value = bytearray()
 
     def _finish_member(self, offset: int) -> None:
@@ -146,13 +165,30 @@ class Members:
                 self.repeated.add(name)
             self.spans[name] = (self._value_at, offset)
             self.found.pop(name, None)
-            if self._value is not None:
+            self.nested.pop(name, None)
+            if self._inner is not None:
+                self.nested[name] = self._inner
+            elif self._value is not None:
                 self.found[name] = bytes(self._value)
-        self._key, self._value, self._after_colon = None, None, False
+        self._key, self._value, self._inner, self._after_colon = None, None, None, False
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether a wanted member was named twice, here or inside."""
+        return bool(self.repeated) or any(inner.repeated for inner in self.nested.values())
+
+    @property
+    def is_overlong(self) -> bool:
+        """Whether a wanted member was too long to keep, here or inside."""
+        return bool(self.overlong) or any(inner.overlong for inner in self.nested.values())
 
     def document(self) -> dict[str, Any]:
         """Return the wanted members that were found whole, parsed; members that do not parse are left out."""
-        parsed = {}
+        parsed: dict[str, Any] = {
+            name: inner.document()
+            for name, inner in self.nested.items()
+            if inner.is_object and inner.complete
+        }
         for name, raw in self.found.items():
             try:
                 parsed[name] = json.loads(raw)

@@ -1,39 +1,55 @@
-"""The API families we can meter, one line each; a request's method and path decide."""
+"""The API families we can meter, one line each; a request's method and path decide. The first that fits is meant."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
-
-from kt_gateway.decode import chat
-from kt_gateway.decode.finding import Finding
-from kt_gateway.decode.usage import Shape
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
-    """How one API family speaks."""
-
-    family: str
-    method: str
-    suffix: str  # of the path, so that prefixes like /openai/deployments/<name> do not matter
-    read: Callable[[dict[str, Any]], Finding]
-    shape: Shape
-    members: frozenset[str]
-    terminal: bytes  # what the data of the event that ends a stream begins with
-    asks_for_usage: bool  # whether a streamed request must carry stream_options.include_usage
-
+from kt_gateway.decode import (
+    asides,
+    audio,
+    bedrock,
+    chat,
+    cohere,
+    completions,
+    embeddings,
+    gemini,
+    images,
+    jobs,
+    messages,
+    ollama,
+    responses,
+)
+from kt_gateway.decode.dialect import Dialect
 
 DIALECTS: tuple[Dialect, ...] = (
-    Dialect(
-        family="chat.completions",
-        method="POST",
-        suffix="/chat/completions",
-        read=chat.read,
-        shape=chat.SHAPE,
-        members=chat.MEMBERS,
-        terminal=b"[DONE]",
-        asks_for_usage=True,
-    ),
+    chat.DIALECT,
+    responses.DIALECT,
+    messages.DIALECT,
+    messages.VERTEX,
+    gemini.STREAM,
+    gemini.GENERATE,
+    chat.PROMPTS,
+    completions.DIALECT,
+    ollama.CHAT,
+    ollama.GENERATE,
+    ollama.EMBED,
+    embeddings.EMBEDDINGS,
+    audio.TRANSCRIPTION,
+    audio.SPEECH,
+    images.DIALECT,
+    asides.MODERATIONS,
+    asides.COUNT_MESSAGES,
+    asides.COUNT_RESPONSES,
+    asides.COUNT_GEMINI,
+    asides.COUNT_ELSEWHERE,
+    gemini.EMBED,
+    gemini.INTERACTIONS,
+    gemini.CACHED,
+    bedrock.CONVERSE,
+    bedrock.INVOKE,
+    jobs.RUNS,
+    jobs.MESSAGE_BATCHES,
+    jobs.BATCHES,
+    embeddings.RERANK,
+    cohere.CHAT,
+    cohere.GENERATE,
+    cohere.EMBED,
 )
 
 UNKNOWN_FAMILY = "unknown"
@@ -43,6 +59,10 @@ def dialect_of(method: str, path: str, *, dialects: tuple[Dialect, ...] = DIALEC
     """Return the dialect of a request, None where its usage cannot be read (GETs of stored answers included)."""
     bare = path.rstrip("/")
     for dialect in dialects:
-        if method == dialect.method and bare.endswith(dialect.suffix):
+        if method == dialect.method and bare.endswith(dialect.suffixes) and _fits(dialect, bare):
             return dialect
     return None
+
+
+def _fits(dialect: Dialect, path: str) -> bool:
+    return dialect.pattern is None or dialect.pattern.search(path) is not None

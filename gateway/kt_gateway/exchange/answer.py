@@ -8,14 +8,26 @@ answer passes whole: nothing is withheld from it, and the coded bytes that show 
 from dataclasses import dataclass
 
 from kt_gateway import coding
-from kt_gateway.decode.table import Dialect
+from kt_gateway.decode.dialect import ARRAY, LINES, Dialect
 from kt_gateway.decode.tally import Tally
 from kt_gateway.exchange import sse
+from kt_gateway.exchange.array import ArrayStream
 from kt_gateway.exchange.document import Document
-from kt_gateway.exchange.stream import EventStream, Outcome
+from kt_gateway.exchange.lines import LineStream
+from kt_gateway.exchange.outcome import Outcome, Reader
+from kt_gateway.exchange.stream import EventStream
 
 _SPACE = b" \t\r\n"
 _FIELDS = (b"data:", b"event:", b"retry:", b"id:", b":")
+_LINE_TYPES = frozenset(
+    {
+        "application/x-ndjson",
+        "application/ndjson",
+        "application/jsonl",
+        "application/x-jsonlines",
+        "application/stream+json",
+    }
+)
 CODED_BACKLOG_BYTES = 64 << 10
 """How many coded bytes are kept while their content may be the beginning of the terminal event."""
 
@@ -37,7 +49,7 @@ class Answer:
         self._content_type = facts.content_type
         self._coded = b""
         self._head = b""  # first bytes that do not yet show what they begin
-        self._reader: EventStream | Document | None = None
+        self._reader: Reader | None = None
         self._opaque = False
         self.undecodable = False
         self.too_large = False
@@ -53,9 +65,8 @@ class Answer:
         """Whether the body is, or by its type would be, an event stream."""
         typed = self._content_type == "text/event-stream"
         if self._reader is None:
-            return typed and not self._opaque
-        # Plain text may begin like an event; it is no stream until an object came.
-        return isinstance(self._reader, EventStream) and (typed or self._tally.documents > 0)
+            return (typed or self._content_type in _LINE_TYPES) and not self._opaque
+        return self._reader.streams or (typed and isinstance(self._reader, EventStream))
 
     @property
     def kept_bytes(self) -> int:
@@ -111,7 +122,7 @@ class Answer:
     def _choose(self, first: bytes) -> bool:
         """Pick the reader for a body that begins like this; False where more bytes are needed."""
         if first[:1] in (b"{", b"["):
-            self._reader = Document(self._dialect, self._tally)
+            self._reader = self._json(first)
         elif not first.startswith(_FIELDS) and any(begun.startswith(first) for begun in (*_FIELDS, sse.BOM)):
             return False
         elif first.startswith(_FIELDS) or self._content_type == "text/event-stream":
@@ -121,6 +132,14 @@ class Answer:
         else:
             self._opaque = True
         return True
+
+    def _json(self, first: bytes) -> Reader:
+        framings = self._dialect.framings
+        if first[:1] == b"[" and ARRAY in framings:
+            return ArrayStream(self._dialect, self._tally)
+        if first[:1] == b"{" and LINES in framings:
+            return LineStream(self._dialect, self._tally, typed=self._content_type in _LINE_TYPES)
+        return Document(self._dialect, self._tally)
 
     def end(self, *, mono_ns: int, proper: bool) -> bytes:
         """Take the end of the body, proper or not; return what was still kept."""
@@ -134,6 +153,6 @@ class Answer:
     def _judge_wholeness(self) -> None:
         if self._codings is not None and not self._codings.complete and not self._tally.done:
             self.undecodable = True
-        if isinstance(self._reader, Document):
+        if self._reader is not None:
             self.undecodable = self.undecodable or not self._reader.readable
             self.too_large = self._reader.overlong

@@ -7,19 +7,20 @@ body of any size passes in constant memory.
 import json
 from typing import Any
 
+from kt_gateway.decode.dialect import Dialect
 from kt_gateway.decode.members import Members
-from kt_gateway.decode.table import Dialect
 from kt_gateway.decode.tally import Tally
-from kt_gateway.exchange import sse
-from kt_gateway.exchange.stream import Outcome
+from kt_gateway.exchange import duplicates, sse
+from kt_gateway.exchange.outcome import Outcome
 
 KEEP_BYTES = 128 << 10
 
 
 class Document:
-    """Reads one JSON document as it passes. `readable` is None until the end, then whether it was JSON, whole."""
+    """Reads one JSON document as it passes. `readable` is known at the end: whether it was JSON, whole."""
 
     kept_bytes = 0
+    streams = False
 
     def __init__(self, dialect: Dialect, tally: Tally) -> None:
         self._dialect = dialect
@@ -27,7 +28,7 @@ class Document:
         self._kept: list[bytes] = []
         self._kept_bytes = 0
         self._members: Members | None = None
-        self.readable: bool | None = None
+        self.readable = False
         self.overlong = False  # a member that we wanted was too long to keep
 
     def data(self, data: bytes, *, mono_ns: int) -> Outcome:  # noqa: ARG002 (the shape of a reader)
@@ -42,7 +43,7 @@ class Document:
         return Outcome(data)
 
     def _scan(self) -> Members:
-        self._members = Members(self._dialect.members)
+        self._members = Members(self._dialect.members, inside=self._dialect.inside)
         self._members.feed(b"".join(self._kept).removeprefix(sse.BOM))
         self._kept.clear()
         return self._members
@@ -53,8 +54,16 @@ class Document:
         if document is None:
             document = self._rescue()
         if document:
-            self._tally.take(self._dialect.read(document), mono_ns=mono_ns)
+            finding = self._dialect.read(document)
+            self._tally.take(finding, mono_ns=mono_ns)
+            if finding.usage is not None and self._repeats():
+                self._tally.repeated = True
         return b""
+
+    def _repeats(self) -> bool:
+        if self._members is not None:
+            return self._members.is_repeated
+        return duplicates.repeats(b"".join(self._kept), self._dialect.shape)
 
     def _parse(self) -> dict[str, Any] | None:
         try:
@@ -67,5 +76,5 @@ class Document:
     def _rescue(self) -> dict[str, Any]:
         members = self._members or self._scan()
         self.readable = members.complete
-        self.overlong = bool(members.overlong)
+        self.overlong = members.is_overlong
         return members.document()

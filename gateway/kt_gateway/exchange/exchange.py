@@ -9,12 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from kt_gateway.decode.dialect import Dialect
 from kt_gateway.decode.retry import LIMITED, RetryReader
-from kt_gateway.decode.table import DIALECTS, UNKNOWN_FAMILY, Dialect, dialect_of
+from kt_gateway.decode.shape import Measured
+from kt_gateway.decode.table import DIALECTS, UNKNOWN_FAMILY, dialect_of
 from kt_gateway.decode.tally import Tally
-from kt_gateway.exchange import record, request, verdict
+from kt_gateway.exchange import knowledge, record, request, unasked, verdict
 from kt_gateway.exchange.answer import Answer, BodyFacts
-from kt_gateway.exchange.stream import Outcome
+from kt_gateway.exchange.outcome import Outcome
 from kt_gateway.exchange.unreleased import Unreleased
 from kt_ledger.values import Reason
 
@@ -51,7 +53,8 @@ class Exchange:
     """One HTTP call: feed it what happens, send what it says, write what it records.
 
     Order of calls: `collected` or `request_passed`; `open_fields`; `sent`; `response_head`; `response_data` ...;
-    `response_end`; or `failed` at any point. `close_fields` once `settle` was said.
+    `response_end`; or `failed` at any point. `close_fields` once `settle` was said. Where `again` is True then, the
+    answer goes nowhere: the request is to be made once more as it came, by an exchange of its own.
     """
 
     collect_limit_bytes = 16 << 20
@@ -66,7 +69,7 @@ class Exchange:
         head: RequestHead,
         started_at_ns: int,
         started_mono_ns: int,
-        inject_usage: bool = True,
+        inject_usage: Callable[[str | None], bool] = lambda _model: True,
         dialects: tuple[Dialect, ...] = DIALECTS,
     ) -> None:
         self.id = id
@@ -87,29 +90,33 @@ class Exchange:
         self._inject = inject_usage
         self._unreleased = Unreleased()
         self._blind = False  # after a fault nothing more is read
-        self._dialect = dialect_of(head.method, head.path, dialects=dialects)
-        self._answer: Answer | None = None
+        self.dialect = dialect_of(head.method, head.path, dialects=dialects)
+        self.answer: Answer | None = None
         self._sized = False
-        self._failure: Reason | None = None
+        self.failure: Reason | None = None
         self._header_request_id: str | None = None
         self._retry: RetryReader | None = None
-        if self._dialect is not None:
-            self.tally = Tally(self._dialect.shape)
+        self._doubt: bytearray | None = None  # an answer that may refuse what only we asked for
+        self._doubt_coding = ""
+        self.again = False
+        if self.dialect is not None:
+            self.tally = Tally(self.dialect.shape, overlays=self.dialect.overlays)
+            self.asked = request.from_path(self.dialect.asks, head.path)
 
     @property
     def metered(self) -> bool:
         """Whether the answer's usage can be read; then the provider is asked for `accept-encoding: identity`."""
-        return self._dialect is not None
+        return self.dialect is not None
 
     @property
     def family(self) -> str:
         """The API family's name, "unknown" where there is none."""
-        return self._dialect.family if self._dialect else UNKNOWN_FAMILY
+        return self.dialect.family if self.dialect else UNKNOWN_FAMILY
 
     @property
     def wants_body(self) -> bool:
         """Whether the request body must be collected (up to `collect_limit_bytes`) before it is forwarded."""
-        return self._dialect is not None and self._dialect.asks_for_usage
+        return self.dialect is not None
 
     @property
     def finish_seen(self) -> bool:
@@ -119,7 +126,12 @@ class Exchange:
     @property
     def stream(self) -> bool | None:
         """Whether the answer is an event stream; what the caller asked for before there is an answer."""
-        return self._answer.stream if self._answer is not None else self.asked.stream
+        return self.answer.stream if self.answer is not None else self.asked.stream
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether not even the answer's head may go on yet; `again` says how it ended."""
+        return self._doubt is not None
 
     @property
     def retry_at_ns(self) -> int | None:
@@ -129,23 +141,31 @@ class Exchange:
     @property
     def ended_cleanly(self) -> bool:
         """Whether the agent may be given a proper end of message; otherwise its connection must be reset."""
-        return self.settled and verdict.ends_cleanly(self._facts())
+        return self.settled and verdict.ends_cleanly(knowledge.facts(self))
 
     def collected(self, body: bytes) -> bytes:
         """Take the whole request body; return what to forward, the same object when unaltered."""
         self.request_bytes = len(body)
+        if self.dialect is None:
+            return body
         try:
-            self.asked, forward = request.read(
-                body,
-                content_type=_media_type(self.head.headers),
+            sent = request.Sent(
+                body=body,
+                content_type=_header(self.head.headers, b"content-type"),
                 content_encoding=_header(self.head.headers, b"content-encoding"),
-                inject=self._inject and self.wants_body,
+            )
+            self.asked, forward = request.read(
+                sent, self.dialect.asks, known=self.asked, inject=self._may_ask
             )
         except Exception:
             self.faults += 1
             return body
         self.usage_asked_by_us = forward is not body
         return forward
+
+    def _may_ask(self, model: str | None) -> bool:
+        """Whether a streamed answer of this model may be asked for its usage."""
+        return self.dialect is not None and self.dialect.asks_for_usage and self._inject(model)
 
     def request_passed(self, count_bytes: int) -> None:
         """Note request bytes that went through without being collected."""
@@ -167,13 +187,15 @@ class Exchange:
         self._header_request_id = _header(headers, b"x-request-id")[:200] or None
         if status in LIMITED:
             self._retry = RetryReader(headers, at_ns=self.started_at_ns + mono_ns - self.started_mono_ns)
-        if self._dialect is None or self.tally is None:
+        if self.usage_asked_by_us and status in unasked.STATUSES:
+            self._doubt, self._doubt_coding = bytearray(), _header(headers, b"content-encoding")
+        if self.dialect is None or self.tally is None:
             return
         try:
             facts = BodyFacts(
                 content_type=_media_type(headers), content_encoding=_header(headers, b"content-encoding")
             )
-            self._answer = Answer(self._dialect, self.tally, facts, withhold_usage=self.usage_asked_by_us)
+            self.answer = Answer(self.dialect, self.tally, facts, withhold_usage=self.usage_asked_by_us)
         except Exception:
             self.faults += 1
 
@@ -182,6 +204,24 @@ class Exchange:
         self.response_bytes += len(data)
         if self._retry is not None:
             self._retry.data(data)
+        if self._doubt is not None:
+            return self._consider(data, last=last, mono_ns=mono_ns)
+        return self._read(data, last=last, mono_ns=mono_ns)
+
+    def _consider(self, data: bytes, *, last: bool, mono_ns: int) -> Passage:
+        """Hold an answer until it shows whether it refuses the option that we added; such a one goes nowhere."""
+        assert self._doubt is not None
+        self._doubt += data
+        if not last and len(self._doubt) <= unasked.BODY_LIMIT_BYTES:
+            return NOTHING
+        whole, self._doubt = bytes(self._doubt), None
+        if last and unasked.names_the_option(whole, content_encoding=self._doubt_coding):
+            self.again = True
+            self._finish(mono_ns, proper=True)
+            return Passage(settle=True)
+        return self._read(whole, last=last, mono_ns=mono_ns)
+
+    def _read(self, data: bytes, *, last: bool, mono_ns: int) -> Passage:
         if self.settled:
             return Passage(data)
         outcome = self._guarded(data, lambda answer: answer.data(data, mono_ns=mono_ns))
@@ -201,14 +241,18 @@ class Exchange:
         """Take the proper end of the message."""
         if self.settled:
             return NOTHING
-        return Passage(self._finish(mono_ns, proper=True), settle=True)
+        if self._doubt is not None:
+            return self._consider(b"", last=True, mono_ns=mono_ns)
+        rest = self._finish(mono_ns, proper=True)
+        return Passage(b"", rest, settle=True) if self.ended_cleanly else Passage(rest, settle=True)
 
     def failed(self, reason: Reason, *, mono_ns: int) -> Passage:
         """Take the news that nothing more will come, and why."""
-        self._failure = self._failure or reason
+        self.failure = self.failure or reason
         if self.settled:
             return NOTHING
-        return Passage(self._finish(mono_ns, proper=False), settle=True)
+        kept, self._doubt = bytes(self._doubt or b""), None
+        return Passage(kept + self._finish(mono_ns, proper=False), settle=True)
 
     def _finish(self, mono_ns: int, *, proper: bool) -> bytes:
         self.settled = True
@@ -217,7 +261,7 @@ class Exchange:
 
     def _guarded(self, data: bytes, step: Callable[[Answer], Outcome]) -> Outcome:
         """Run a step of the meter; where it fails, hand over all that it was given and meter no more."""
-        answer = self._answer
+        answer = self.answer
         if answer is None or self._blind:
             return Outcome(data)
         try:
@@ -230,31 +274,14 @@ class Exchange:
         self._unreleased.note(data, kept_bytes)
         return outcome
 
-    def _facts(self) -> verdict.Facts:
-        tally, answer = self.tally, self._answer
-        measured = tally.measured if tally else None
-        return verdict.Facts(
-            metered=self.metered,
-            status=self.status,
-            measured=measured is not None,
-            whole=measured is not None and measured.whole and not self._counted_by_choice(),
-            stream=answer is not None and answer.stream,
-            done=tally is not None and tally.done,
-            finished=tally is not None and tally.finished,
-            error=tally is not None and tally.error,
-            undecodable=answer is not None and answer.undecodable,
-            too_large=answer is not None and answer.too_large,
-            faulty=self.faults > 0,
-            failure=self._failure,
-        )
-
-    def _counted_by_choice(self) -> bool:
-        # llama.cpp sends one usage event a choice, each with that choice's output: the last is not the sum.
-        return self.tally is not None and self.tally.usage_events > 1 and (self.asked.choices or 1) > 1
+    @property
+    def measured(self) -> Measured | None:
+        """What counts of this exchange, so far."""
+        return knowledge.measured(self)
 
     def close_fields(self, *, at_ns: int, mono_ns: int) -> dict[str, Any]:
         """Return the payload of the `close` record (of a `local` one where nothing was sent); under 64 KiB."""
-        judged = verdict.judge(self._facts())
+        judged = verdict.judge(knowledge.facts(self))
         try:
             found = record.found(self, header_request_id=self._header_request_id)
         except Exception:

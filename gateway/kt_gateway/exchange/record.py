@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from kt_gateway.decode import usage
+from kt_gateway.decode import cost, usage
 from kt_gateway.exchange.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -67,14 +67,15 @@ def _identity(exchange: "Exchange") -> dict[str, Any]:
 
 def found(exchange: "Exchange", *, header_request_id: str | None) -> dict[str, Any]:
     """Return what the answer told: counts, the usage object behind them, model, tier, id, time to the first token."""
-    tally = exchange.tally
-    if tally is None:
+    tally, dialect = exchange.tally, exchange.dialect
+    if tally is None or dialect is None:
         return _known(request_id=header_request_id)
-    measured, raw = tally.measured, tally.usage
+    measured, raw = exchange.measured, tally.usage
     spoke = tally.spoke_at_ns
     return _known(
         counts=measured.counts.to_json() if measured else None,
         raw_usage=usage.reduce(raw) if raw else None,
+        reported_cost_nanousd=cost.reported(raw, dialect.shape.cost) if raw else None,
         model=tally.model,
         service_tier=tally.service_tier,
         request_id=tally.request_id or header_request_id,

@@ -13,10 +13,13 @@ class Facts:
     status: int | None
     measured: bool  # a usage object with something in it was seen
     whole: bool  # ... with both sums valid
+    adds_up: bool  # ... and nothing in it that contradicts itself
     stream: bool
     done: bool  # the dialect's terminal event was seen
     finished: bool  # a finish reason was seen
     error: bool  # an error object was seen
+    deferred: bool  # the answer says that the work is not done yet
+    unbilled: bool  # a dialect whose answers cost nothing where they report nothing
     undecodable: bool
     too_large: bool
     faulty: bool  # our own code failed
@@ -54,8 +57,11 @@ def _against(facts: Facts) -> Reason | None:
         (facts.undecodable, Reason.UNDECODABLE),
         (facts.too_large and not facts.measured, Reason.TOO_LARGE),
         (facts.stream and not (facts.done or facts.finished or failed), Reason.NO_TERMINAL_EVENT),
+        (facts.deferred and not facts.measured, Reason.DEFERRED),
+        (facts.unbilled and not facts.measured, Reason.UNBILLED),
         (not facts.measured, Reason.NO_USAGE),
         (not facts.whole, Reason.USAGE_INCOMPLETE),
+        (not facts.adds_up, Reason.USAGE_INCONSISTENT),
     )
     return next((reason for applies, reason in lines if applies), None)
 

@@ -1,12 +1,14 @@
 """Answers that the gateway gives itself: refusals that agents take for final, and errors that say what to do.
 
-A refusal's status is the one that stops real agents, by dialect (measured, see docs/decisions/0043): chat completions
-403, Responses 429 with `insufficient_quota`, Messages 403; always `x-should-retry: false`, never Retry-After.
+A refusal is the one that stops real agents, by dialect (`decode/refusal.py`); always `x-should-retry: false`, never
+Retry-After.
 """
 
 import json
 from dataclasses import dataclass
-from typing import Any
+
+from kt_gateway.decode import refusal
+from kt_gateway.decode.table import dialect_of
 
 _PHRASES = {
     204: b"No Content",
@@ -59,16 +61,6 @@ def final(path: bytes, code: str, message: str) -> Answer:
         code: what is wrong, in one word.
         message: what is wrong, and what to do.
     """
-    if path.endswith(b"/responses"):
-        facts = {
-            "message": message,
-            "type": "insufficient_quota",
-            "param": None,
-            "code": "insufficient_quota",
-        }
-        body: dict[str, Any] = {"error": {**facts, "reason": code}}
-        return Answer(429, json.dumps(body).encode(), b"x-should-retry: false\r\n")
-    if path.endswith((b"/messages", b"/messages/count_tokens")):
-        body = {"type": "error", "error": {"type": "permission_error", "message": message, "reason": code}}
-        return Answer(403, json.dumps(body).encode(), b"x-should-retry: false\r\n")
-    return error(403, code, message, headers=b"x-should-retry: false\r\n")
+    dialect = dialect_of("POST", path.decode("latin-1"))
+    refused = (dialect.refuse if dialect is not None else refusal.openai)(code, message)
+    return Answer(refused.status, json.dumps(refused.body).encode(), b"x-should-retry: false\r\n")

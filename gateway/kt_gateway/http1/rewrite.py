@@ -5,6 +5,7 @@ Everything else keeps its bytes and its order. The token of a Run never goes on 
 
 from collections.abc import Iterable
 
+from kt_gateway.decode.table import dialect_of
 from kt_gateway.http1 import head
 
 _HOP_BY_HOP = frozenset(
@@ -22,6 +23,8 @@ _HOP_BY_HOP = frozenset(
 )
 CREDENTIALS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
 """Headers in which clients carry a key."""
+_AUTHORIZATION = b"authorization"
+_KEY_HEADER_OF_AZURE = b"api-key"
 _NO_OPTIONS: frozenset[bytes] = frozenset()
 _OURS_TO_SAY = frozenset({b"host", b"content-length", b"expect"})
 
@@ -39,9 +42,11 @@ def connection_options(headers: head.Headers) -> frozenset[bytes]:
 
 def key_header(path: bytes, key: str) -> tuple[bytes, bytes]:
     """Return the header that carries `key` in the API family of `path`."""
-    if path.endswith((b"/messages", b"/messages/count_tokens")):
-        return b"x-api-key", key.encode()
-    return b"authorization", b"Bearer " + key.encode()
+    name = _KEY_HEADER_OF_AZURE if b"/openai/deployments/" in path else None
+    if name is None:
+        dialect = dialect_of("POST", path.decode("latin-1"))
+        name = dialect.key_header.encode() if dialect is not None else _AUTHORIZATION
+    return (name, b"Bearer " + key.encode()) if name == _AUTHORIZATION else (name, key.encode())
 
 
 def request(

@@ -36,7 +36,8 @@ class Answering:
         except head.BadMessage as bad:
             yield from self._break_off(call, bad)
             return
-        yield from line.flush()
+        if not call.exchange.in_doubt:
+            yield from line.flush()
 
     def closed(self) -> Commands:
         """Take the end of the provider's connection."""
@@ -118,12 +119,25 @@ class Answering:
         """Take the proper end of the answer."""
         line = self._line
         yield from self._pass_on(call, call.exchange.response_end(mono_ns=line.meter.now()[1]))
+        if call.exchange.again:
+            yield from self._once_more(call)
+            return
         if not call.clean:
             yield from line.flush()
             line.forget_call()
             yield from line.reset()
             return
         yield from self._finish(call)
+
+    def _once_more(self, call: Call) -> Commands:
+        """Drop an answer that refused what only we asked for, and make the request as it came."""
+        line = self._line
+        assert call.answer is not None
+        line.forget_call()
+        line.meter.note_unasked(call.exchange.model)
+        if isinstance(call.body, framing.UntilClose) or not _keeps_alive(call.answer):
+            yield from line.hang_up()
+        yield from line.once_more(call)
 
     def _finish(self, call: Call) -> Commands:
         line = self._line

@@ -236,8 +236,10 @@ class Asking:
     def _launch_collected(self) -> Commands:
         call = self._line.call
         assert call is not None and call.collected is not None
-        body = call.exchange.collected(bytes(call.collected))
+        came = bytes(call.collected)
+        body = call.exchange.collected(came)
         call.collected = None
+        call.as_it_came = came if body is not came else None
         empty = not body and not head.values(call.start.headers, b"content-length")
         yield from self._launch(body, b"" if empty else b"content-length: %d\r\n" % len(body))
 
@@ -248,6 +250,22 @@ class Asking:
         answer = yield from self._launching.launch(call, first, framed_as)
         if answer is not None:
             yield from self._answer_here(call.start, self._body, answer, close=call.close)
+
+    def once_more(self, first: Call) -> Commands:
+        """Make a request again as it came, as a call of its own: judged, recorded and counted like any other."""
+        line = self._line
+        body, entry = first.as_it_came, first.entry
+        if body is None or line.closing:
+            yield from line.reset()
+            return
+        asked = _asked(first.start, entry.path, entry.query)
+        exchange = line.meter.begin(entry.run_id, asked)
+        call = line.call = Call(
+            start=first.start, entry=entry, door=line.meter.door, exchange=exchange, close=first.close
+        )
+        line.meter.in_flight += 1
+        call.collected = bytearray(body)
+        yield from self._launch_collected()
 
     def client_left(self) -> Commands:
         """Record a request whose sender left before it was complete."""

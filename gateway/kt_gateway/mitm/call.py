@@ -17,6 +17,7 @@ class Call:
     exchange: GuardedExchange
     close: bool  # whether the agent's connection ends behind the answer
     collected: bytearray | None = None  # the request's body while the exchange wants to see it whole
+    as_it_came: bytes | None = None  # the request's body where we changed it
     held_since_ns: int | None = None  # when it first had to wait for a resume, monotonic
     opened: bool = False  # its open record is written
     launched: bool = False  # the upstream has our request, or is being asked for a connection for it

@@ -51,6 +51,21 @@ class GuardedExchange:
         return self._ask(lambda: self._exchange.metered and not self._exchange.stream, False)
 
     @property
+    def in_doubt(self) -> bool:
+        """Whether the answer, head included, must not go on yet."""
+        return self._ask(lambda: self._exchange.in_doubt, False)
+
+    @property
+    def again(self) -> bool:
+        """Whether the request is to be made once more, without what we added."""
+        return self._ask(lambda: self._exchange.again, False)
+
+    @property
+    def model(self) -> str | None:
+        """The model that was asked for."""
+        return self._ask(lambda: self._exchange.asked.model, None)
+
+    @property
     def may_withhold(self) -> bool:
         """Whether fewer bytes may go on than came: an event that we asked for is taken out. Known once opened."""
         return bool(self._facts.get("usage_asked_by_us"))

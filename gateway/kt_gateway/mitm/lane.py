@@ -34,6 +34,7 @@ class Lane(layer.Layer):
         self._asking = Asking(self._line)
         self._answering = Answering(self._line)
         self._look: commands.RequestWakeup | None = None
+        self._line.once_more = self._asking.once_more
         self._line.request_is_open = lambda: self._asking.body_is_open
 
     def _handle_event(self, event: events.Event) -> Commands:

@@ -34,6 +34,10 @@ READ_ON_S = 30.0
 """How long an answer that comes in one piece is waited for when its agent has left: it is paid for either way."""
 
 
+def _nothing(call: Call) -> Commands:  # noqa: ARG001 (the shape of an action)
+    yield from ()
+
+
 class Line:
     """The state of one client connection."""
 
@@ -51,6 +55,7 @@ class Line:
         self.ended = False  # the client sends no more, and still reads
         self.gone = False  # the client has left
         self.timer: commands.RequestWakeup | None = None
+        self.once_more: Callable[[Call], Commands] = _nothing  # makes a request again, as it came
         self.request_is_open: Callable[[], bool] = lambda: (
             False
         )  # whether the client has not finished its request

@@ -21,6 +21,10 @@ class Meter(Protocol):
         """Return the exchange of a request that arrived now."""
         ...
 
+    def note_unasked(self, model: str | None) -> None:
+        """Remember that this model's provider refuses to be asked for usage."""
+        ...
+
     def record(self, type_: int, fields: dict[str, Any], *, keep: bool = True) -> bool:
         """Write to the journal; False where that is not possible now."""
         ...

@@ -29,6 +29,13 @@ def test_a_request_names_its_case(headers: dict[str, str], document: dict[str, A
     assert expected == answer.choose(CASES, replace(REQUEST, headers=headers), document).name
 
 
+def test_a_name_that_several_apis_have_is_the_one_of_the_path_asked() -> None:
+    messages = WireRequest(method="POST", target="/v1/messages")
+
+    assert "openai-chat/plain-json" == answer.choose(CASES, REQUEST, {"model": "plain-json"}).name
+    assert "anthropic-messages/plain-json" == answer.choose(CASES, messages, {"model": "plain-json"}).name
+
+
 def test_the_only_case_of_a_path_needs_no_name() -> None:
     assert STORY is answer.choose([STORY], REQUEST, {})
 

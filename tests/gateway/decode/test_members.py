@@ -1,5 +1,6 @@
 import json
 import random
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -104,3 +105,30 @@ def test_no_bytes_make_it_fail(junk: bytes, size: int) -> None:
         for at in range(0, len(text), size):
             members.feed(text[at : at + size])
         members.document()
+
+
+@given(
+    st.dictionaries(st.sampled_from(["usage", "model", "x"]), st.integers() | st.text(max_size=4)),
+    st.integers(1, 9),
+)
+def test_members_of_a_member_are_found_without_keeping_it(inner: dict[str, Any], size: int) -> None:
+    document = {"type": "t", "response": {"output": ["x" * 100_000], **inner}, "z": 1}
+    body = json.dumps(document).encode()
+    members = Members(frozenset({"type"}), inside={"response": frozenset({"usage", "model"})}, limit_bytes=50)
+
+    step = size * 10_000 + 1
+    for at in range(0, len(body), step):
+        members.feed(body[at : at + step])
+
+    wanted = {name: value for name, value in inner.items() if name != "x"}
+    assert members.document() == {"type": "t", "response": wanted}
+    assert not members.is_overlong
+
+
+def test_a_member_that_ought_to_have_members_and_has_none_is_left_out() -> None:
+    members = Members(frozenset({"type"}), inside={"response": frozenset({"usage"})})
+
+    members.feed(b'{"response":[1],"type":"t","type":"u"}')
+
+    assert members.document() == {"type": "u"}
+    assert members.is_repeated

@@ -1,5 +1,6 @@
 from typing import Any
 
+from kt_gateway.decode import messages
 from kt_gateway.decode.chat import SHAPE
 from kt_gateway.decode.finding import Finding
 from kt_gateway.decode.tally import Tally
@@ -61,3 +62,30 @@ def test_the_first_word_has_a_time() -> None:
 
     assert tally.spoke_at_ns == 1
     assert tally.knows_the_answer
+
+
+def test_the_last_of_many_wins_however_they_are_measured() -> None:
+    for many in (1, 15, 16, 17, 40):
+        tally = tally_of(
+            *(Finding(usage=usage(9, number)) for number in range(1, many + 1)), Finding(usage={})
+        )
+
+        assert counts(tally) == Counts(input=9, output=many)
+        assert counts(tally) == Counts(input=9, output=many)
+
+
+def test_usage_in_pieces_is_overlaid_key_by_key() -> None:
+    tally = Tally(messages.SHAPE, overlays=True)
+
+    tally.take(
+        Finding(usage={"input_tokens": 9, "cache_read_input_tokens": 4, "output_tokens": 1}), mono_ns=1
+    )
+    tally.take(Finding(usage={"input_tokens": None, "output_tokens": 7}), mono_ns=2)
+
+    assert counts(tally) == Counts(input=9, cache_read=4, output=7)
+    assert tally.usage == {"input_tokens": 9, "cache_read_input_tokens": 4, "output_tokens": 7}
+
+
+def test_the_last_word_says_whether_the_work_is_deferred() -> None:
+    assert tally_of(Finding(deferred=True)).deferred
+    assert not tally_of(Finding(deferred=True), Finding()).deferred

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from tests.gateway.exchange.feeding import STARTED_AT_NS, cut, feed, new_exchange, raw_headers
 
 from kt_gateway.decode import chat
+from kt_gateway.decode.dialect import Dialect
 from kt_gateway.decode.finding import Finding
-from kt_gateway.decode.table import DIALECTS, Dialect
+from kt_gateway.decode.table import DIALECTS
 from kt_gateway.exchange.exchange import Exchange, RequestHead
 from kt_ledger.journal import CLOSE, OPEN, frame
 from kt_ledger.values import Reason
@@ -287,7 +288,7 @@ def test_the_last_byte_of_a_sized_stream_that_stops_in_mid_sentence_is_kept_for_
 
 
 @pytest.mark.parametrize(
-    ("method", "path"), [("GET", "/v1/chat/completions"), ("POST", "/v1/audio/speech"), ("POST", "/")]
+    ("method", "path"), [("GET", "/v1/chat/completions"), ("POST", "/v1/files"), ("POST", "/")]
 )
 def test_a_path_without_a_meter_passes_and_says_so(method: str, path: str) -> None:
     exchange = new_exchange(method=method, path=path)

@@ -9,13 +9,26 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kt_gateway.decode.dialect import Asks
+from kt_gateway.decode.table import DIALECTS
 from kt_gateway.exchange import request
 from kt_gateway.exchange.request import Asked
 
+CHAT = DIALECTS[0].asks
 
-def read(body: bytes, **more: Any) -> tuple[Asked, bytes]:
-    facts = {"content_type": "application/json", "content_encoding": "", "inject": True} | more
-    return request.read(body, **facts)
+
+def read(
+    body: bytes,
+    *,
+    inject: bool = True,
+    asks: Asks = CHAT,
+    path: str = "/v1/chat/completions",
+    content_type: str = "application/json",
+    content_encoding: str = "",
+) -> tuple[Asked, bytes]:
+    sent = request.Sent(body=body, content_type=content_type, content_encoding=content_encoding)
+    known = request.from_path(asks, path)
+    return request.read(sent, asks, known=known, inject=lambda model: inject)
 
 
 @pytest.mark.parametrize(
