@@ -56,7 +56,9 @@ def test_the_model_speaks(read: Any, document: dict[str, Any], spoke: bool) -> N
     assert read(document).spoke == spoke
 
 
-@pytest.mark.parametrize("read", dict.fromkeys(read for read, _, _ in READERS), ids=lambda read: read.__module__)
+@pytest.mark.parametrize(
+    "read", dict.fromkeys(read for read, _, _ in READERS), ids=lambda read: read.__module__
+)
 @pytest.mark.parametrize("odd", [{}, [], None, 5, "x", True, [{}], {"type": {}}])
 def test_no_type_of_any_member_is_too_odd(read: Any, odd: Any) -> None:
     names = (
